@@ -44,6 +44,7 @@ from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.normal_forms.addresses import is_loopback, reached_host
+from internal.normal_forms.time_zones import check_time_zone
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
 
@@ -470,6 +471,9 @@ class UiSettings(Section):
     """The language of messages, and how a session in the terminal looks."""
 
     language: LanguageSetting = key("auto", "Language of messages; auto follows the locale.")
+    time_zone: Annotated[Text, AfterValidator(check_time_zone)] | None = key(
+        None, "Time zone of dates and times, such as Asia/Shanghai; unset: that of the system."
+    )
     notify: bool = key(
         True,
         "The terminal rings and notifies when something waits or a run of over 10 s ends.",

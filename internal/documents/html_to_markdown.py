@@ -14,7 +14,8 @@ import markdownify
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
-from internal.documents.plain_text import encoding_of
+from internal.text_encodings.declarations import declared_codec
+from internal.text_encodings.detection import marked_codec
 
 MAX_FILE_BYTES = 3_000_000
 _INVISIBLE_ELEMENTS = frozenset(
@@ -39,7 +40,7 @@ _CONTENT_ELEMENTS = ("article", "main")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
 
 
-def read_html(file: BinaryIO) -> ExtractedDocument:
+def read_html(file: BinaryIO, codec: str) -> ExtractedDocument:
     """Return the visible text of an HTML file as Markdown.
 
     Raises:
@@ -47,9 +48,8 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
     """
     if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
         raise DocumentUnreadable("The HTML file is larger than 3 MB: read its source.")
-    encoding = encoding_of(file)
     file.seek(0)
-    text = clean(convert(file.read(), encoding))
+    text = clean(convert(file.read(), codec))
     return ExtractedDocument(1, iter([text]), "[The page has no text.]")
 
 
@@ -77,7 +77,8 @@ def convert_page(html: bytes, charset: str | None) -> str:
 
 def _parse(html: bytes, charset: str | None) -> tuple[bs4.BeautifulSoup, str]:
     """Return a document without invisible elements, and its title."""
-    soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
+    codec = charset or marked_codec(html) or declared_codec(html) or "utf-8"
+    soup = bs4.BeautifulSoup(html.decode(codec, "replace"), "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     for element in soup(_INVISIBLE_ELEMENTS):
         element.decompose()

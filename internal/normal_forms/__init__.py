@@ -4,5 +4,6 @@
 - `addresses`: host names and IP addresses, and which of them may be connected to
 - `json_schema`: JSON Schemas of types
 - `instants`: points in time
+- `time_zones`: time zones by their names, and local times
 - `http_status`: reason phrases of HTTP
 """

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
@@ -17,6 +18,15 @@ from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import format_size
 from internal.agent.ports.instructions import FILE_NAMES
 from internal.agent.ports.tools import ToolOutcome
+from internal.text_encodings.conversion import (
+    NotEncodable,
+    decode,
+    decode_exactly,
+    decode_utf8,
+    encode_exactly,
+)
+from internal.text_encodings.declarations import declared_codec
+from internal.text_encodings.detection import detect, marked_codec, wide_codec
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
@@ -46,28 +56,38 @@ async def read_file(
 ) -> ToolOutcome:
     """Read a file from the workspace: text, a document, the list of an archive, or a picture.
 
-    Documents are PDF, Word, PowerPoint, Excel, EPUB and HTML: their text is returned by page, slide
-    or sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
+    Documents are PDF, Office files, mail, EPUB and HTML: their text is returned by page, slide or
+    sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
     """
     async with open_file(context.workspace, path) as descriptor:
         name = path.parts[-1] if path.parts else ""
-        match context.documents.form(descriptor, name):
+        form = context.documents.form(descriptor, name)
+        match form:
             case "picture":
                 return await read_picture(context, path, descriptor)
             case "document" if not source:
                 return await read_document(context, path, descriptor, offset)
             case _:
-                text = await _text(context, path, descriptor)
-    return _selected_lines(path, text, offset, limit)
+                is_text = form != "binary"
+                text, remark = await _text(context, path, descriptor, is_text=is_text)
+    outcome = _selected_lines(path, text, offset, limit)
+    return structs.replace(outcome, text=f"{remark}\n{outcome.text}") if remark else outcome
 
 
-async def _text(context: ToolContext, path: WorkspacePath, descriptor: int) -> str:
-    """Return the text of a file; one that is not UTF-8 is decoded by the document reader."""
+async def _text(
+    context: ToolContext, path: WorkspacePath, descriptor: int, *, is_text: bool
+) -> tuple[str, str]:
+    """Return the text of a file, and a line about its encoding unless that is UTF-8.
+
+    A file that is not UTF-8 is decoded by the document reader.
+    """
     content = (await asyncio.to_thread(context.workspace.read, path)).content
-    try:
-        return decode_text(content)
-    except UnicodeDecodeError:
-        return await read_text(context, path, descriptor, len(content))
+    has_nul = b"\0" in content
+    if not (is_text and has_nul) and (text := decode_utf8(content)) is not None:
+        check_text(content)
+        return text.replace("\r\n", "\n"), ""
+    document = await read_text(context, path, descriptor, len(content))
+    return document.text, "" if document.encoding is None else document.encoding.remark
 
 
 def _selected_lines(path: WorkspacePath, content: str, offset: int, limit: int) -> ToolOutcome:
@@ -99,25 +119,14 @@ def _fitting(lines: list[str]) -> Iterator[str]:
             return
 
 
-def decode_text(content: bytes) -> str:
-    r"""Return the text of a UTF-8 file with `\n` line ends.
-
-    Raises:
-        ToolError: the file is binary.
-        UnicodeDecodeError: it is not UTF-8.
-    """
-    text = content.decode("utf-8-sig")
-    check_text(content)
-    return text.replace("\r\n", "\n")
-
-
 def check_text(content: bytes) -> None:
     """Check that a file is text.
 
     Raises:
         ToolError: the file is binary.
     """
-    if b"\0" in content[:_BINARY_PROBE]:
+    head = content[:_BINARY_PROBE]
+    if b"\0" in head and not (marked_codec(head) or wide_codec(head)):
         raise ToolError(f"this is a binary file of {format_size(len(content))}, not text")
 
 
@@ -154,7 +163,7 @@ def _current_text(workspace: Workspace, path: WorkspacePath) -> str | None:
     except PathNotFound:
         return None
     check_text(content)
-    return content.decode("utf-8", "replace")
+    return decode(content)[0]
 
 
 @tool(
@@ -170,21 +179,50 @@ async def write_file(
 ) -> ToolOutcome:
     """Create a text file, or replace it as a whole. To change a part of a file use edit_file."""
     encoded = encode_text(content)
+    note = ""
     if len(encoded) > MAX_BYTES:
         raise ToolError(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
     async with context.locks.hold(context.workspace, path):
         await _begin_change(context, path)
+        kept = await asyncio.to_thread(_keep_encoding, context.workspace, path, content)
+        if kept is not None:
+            encoded, note = kept
         created = await run_to_completion(context.workspace.write, path, encoded)
         if context.call.is_agreed and _instructs(path):
             await asyncio.to_thread(_remember_agreement, context, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     return ToolOutcome(
-        f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines",
+        f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines{note}",
         metadata={"path": str(path), "created": created, "size": len(encoded)},
     )
+
+
+def _keep_encoding(
+    workspace: Workspace, path: WorkspacePath, text: str
+) -> tuple[bytes, str] | None:
+    """Return a text in the encoding of the file that it replaces, and a remark about it.
+
+    None if that is UTF-8, or if the text declares an encoding itself.
+    """
+    encoded = encode_text(text)
+    if declared_codec(encoded) is not None:
+        return None
+    try:
+        before = workspace.read(path).content
+        check_text(before)
+    except ToolError:  # nothing is there, or nothing that has an encoding
+        return None
+    encoding = detect(before)
+    if encoding.codec == "utf-8":
+        return None
+    remark = "" if encoding.is_utf8 else f", in {encoding.name} as it was"
+    try:
+        return encode_exactly(text, encoding, before), remark
+    except NotEncodable as error:
+        return encoded, f", in UTF-8 now: {error}, which it was in"
 
 
 def _instructs(path: WorkspacePath) -> bool:
@@ -322,7 +360,7 @@ async def edit_file(
         )
     diff = await asyncio.to_thread(unified_diff, escape_name(str(path)), edit.before, edit.after)
     output = OutputBuffer()
-    output.write(encode_text(diff))
+    output.add(diff)
     places = "1 place" if edit.replacements == 1 else f"{edit.replacements:,} places"
     return ToolOutcome(
         f"{path} changed in {places}:\n{output.text()}",
@@ -337,6 +375,7 @@ class _Edit(NamedTuple):
     before: str
     after: str
     replacements: int
+    encoded: bytes
 
 
 def _edit(
@@ -344,7 +383,7 @@ def _edit(
 ) -> _Edit:
     """Edit the file."""
     edit = _plan_edit(workspace, path, change, everywhere)
-    workspace.write(path, encode_text(edit.after), expected=edit.original)
+    workspace.write(path, edit.encoded, expected=edit.original)
     return edit
 
 
@@ -354,10 +393,10 @@ def _plan_edit(
     """Return the edit without making it."""
     contents = workspace.read(path)
     check_text(contents.content)
-    try:
-        before = contents.content.decode()
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{path} is not UTF-8: an edit would damage it") from error
+    decoded = decode_exactly(contents.content)
+    if decoded is None:
+        raise ToolError(f"{path} is damaged text: an edit would change more than what it replaces")
+    before, encoding = decoded
     old, new = change
     if "\r\n" in before and "\r" not in old:  # read_file returns such files with LF
         old, new = old.replace("\n", "\r\n"), re.sub("\r?\n", "\r\n", new)
@@ -372,10 +411,20 @@ def _plan_edit(
             f"old_string occurs {count:,} times in {path}, at lines {lines}: add lines around it"
             " until it is unique, or set replace_all"
         )
+    encode_text(new)
     after = before.replace(old, new)
-    if len(encode_text(after)) > MAX_BYTES:
+    try:
+        encoded = encode_exactly(after, encoding, contents.content)
+    except NotEncodable as error:
+        raise ToolError(f"{path} cannot hold the text: {error}, which it is in") from error
+    if len(encoded) > MAX_BYTES:
         raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
-    return _Edit(contents, before, after, count)
+    return _Edit(contents, _shown(before), _shown(after), count, encoded)
+
+
+def _shown(text: str) -> str:
+    """Return a text in which bytes that are not valid in its encoding are U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _line_numbers(text: str, wanted: str) -> str:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import re
 import stat
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +32,9 @@ _TIMEOUT_SECONDS = 20.0
 _MAX_MATCHES = 200
 _MAX_OUTPUT_LINE_BYTES = 65_536  # far beyond a path and a line of either engine
 _ERROR_EXIT_CODE = 2
+_MAX_OTHERS = 200
+# a pattern of ASCII without operators finds the same in the bytes of every encoding
+_MATCHES_BYTES = re.compile(r"[\w \-/:,;=<>@#%&~\"']+", re.ASCII)
 
 
 @tool(
@@ -69,17 +74,42 @@ async def search_files(
     matches = _Matches(
         shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.outside)
     )
-    finished = await context.sandbox.run(
-        SandboxCommand(
-            argv,
-            folder,
-            _TIMEOUT_SECONDS,
-            context.call.session_id,
-            access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS), links=_ENGINE_FOLDERS),
-        ),
-        matches.write,
-    )
+    finished = await _run(context, folder, argv, matches.write)
+    if context.ripgrep is not None:
+        await _search_other_encodings(context, folder, options, matches)
     return matches.outcome(finished)
+
+
+async def _run(
+    context: ToolContext, folder: str, argv: tuple[str, ...], write: Callable[[bytes], None]
+) -> SandboxResult:
+    command = SandboxCommand(
+        argv,
+        folder,
+        _TIMEOUT_SECONDS,
+        context.call.session_id,
+        access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS), links=_ENGINE_FOLDERS),
+    )
+    return await context.sandbox.run(command, write)
+
+
+async def _search_other_encodings(
+    context: ToolContext, folder: str, options: SearchOptions, matches: "_Matches"
+) -> None:
+    """Search the files again that are not UTF-8, of which ripgrep knows no characters."""
+    others = set(matches.undecoded)
+    if context.ripgrep and not _MATCHES_BYTES.fullmatch(options["pattern"]):
+        listed = bytearray()
+        command = _listing_command(context.ripgrep, options)
+        finished = await _run(context, folder, command, listed.extend)
+        if finished.exit_code == 0:
+            others |= {path.removeprefix(b"./") for path in bytes(listed).split(b"\0") if path}
+    if not others:
+        return
+    matches.drop(others)
+    names = [os.fsdecode(path) for path in sorted(others)[:_MAX_OTHERS]]
+    again = SearchOptions(**{**options, "files": names})
+    await _run(context, folder, _fallback_command(again), matches.write)
 
 
 _ENGINE_FOLDERS = resolve_links((sys.base_prefix, sys.prefix, str(Path(__file__).parents[1])))
@@ -109,16 +139,26 @@ def _fallback_command(options: SearchOptions) -> tuple[str, ...]:
 
 
 def _ripgrep_command(program: str, options: SearchOptions) -> tuple[str, ...]:
-    flags = [
-        *("--no-config", "--no-messages", "--color=never", "--no-heading", "--with-filename"),
-        *("--line-number", "--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
-        f"--max-filesize={MAX_FILE_BYTES}",
-    ]
+    flags = ["--line-number", "--with-filename", *_ripgrep_flags(options)]
     flags += ["--fixed-strings"] if options["literal"] else []
     flags += ["--ignore-case"] if options["ignore_case"] else ["--case-sensitive"]
-    flags += [f"--glob={options['glob']}"] if options["glob"] else []
-    flags += [f"--glob=!**/{folder}/**" for folder in SKIPPED_FOLDERS]
     return (program, *flags, f"--regexp={options['pattern']}", "--", f"./{options['file']}")
+
+
+def _listing_command(program: str, options: SearchOptions) -> tuple[str, ...]:
+    """Return what lists the files with a line that is not UTF-8: that no characters match."""
+    flags = ["--files-with-matches", "--invert-match", "--line-regexp", *_ripgrep_flags(options)]
+    return (program, *flags, "--regexp=.*", "--", f"./{options['file']}")
+
+
+def _ripgrep_flags(options: SearchOptions) -> list[str]:
+    return [
+        *("--no-config", "--no-messages", "--color=never", "--no-heading"),
+        *("--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
+        f"--max-filesize={MAX_FILE_BYTES}",
+        *([f"--glob={options['glob']}"] if options["glob"] else []),
+        *(f"--glob=!**/{folder}/**" for folder in SKIPPED_FOLDERS),
+    ]
 
 
 class _Matches:
@@ -131,10 +171,12 @@ class _Matches:
         self._folder = folder
         self._is_protected = is_protected
         self._rest = b""
-        self._lines: list[str] = []
-        self._total = 0
+        self._lines: list[tuple[bytes, str]] = []
+        self._totals: Counter[bytes] = Counter()
         self._files: dict[bytes, bool] = {}  # to whether its lines are dropped
         self._message = ""
+        self.undecoded: set[bytes] = set()
+        """The files with a line that is not UTF-8."""
 
     def write(self, chunk: bytes) -> None:
         """Add a chunk of output."""
@@ -148,17 +190,32 @@ class _Matches:
         if not separator:
             self._message = line.decode("utf-8", "replace").strip() or self._message
             return
-        name = os.fsdecode(path).removeprefix("./")
+        path = path.removeprefix(b"./")
+        name = os.fsdecode(path)
         if path not in self._files:
             self._files[path] = self._is_protected(name)
         if self._files[path]:
             return
-        self._total += 1
+        self._totals[path] += 1
         if len(self._lines) < _MAX_MATCHES:
-            number, _, text = found.decode("utf-8", "replace").partition(":")
+            number, _, text = self._decoded(path, found).partition(":")
             text = text.rstrip("\r")
             shown = text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]}…"
-            self._lines.append(f"{self._folder}{escape_name(name)}:{number}: {shown}")
+            self._lines.append((path, f"{self._folder}{escape_name(name)}:{number}: {shown}"))
+
+    def _decoded(self, path: bytes, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self.undecoded.add(path)
+            return line.decode("utf-8", "replace")
+
+    def drop(self, files: Collection[bytes]) -> None:
+        """Forget the lines of files."""
+        self._lines = [(path, line) for path, line in self._lines if path not in files]
+        for path in files:
+            self._files.pop(path, None)
+            self._totals.pop(path, None)
 
     def outcome(self, finished: SandboxResult) -> ToolOutcome:
         """Return the result.
@@ -168,18 +225,19 @@ class _Matches:
         """
         if finished.exit_code == _ERROR_EXIT_CODE and not self._files:
             raise ToolError(f"the search failed: {self._message or 'the pattern is not valid'}")
-        kept = list(_fitting(self._lines))
+        kept = list(_fitting([line for _, line in self._lines]))
+        total = self._totals.total()
         notes = []
-        if len(kept) < self._total:
-            notes.append(f"[{len(kept):,} of {self._total:,} lines are shown: narrow the search]")
+        if len(kept) < total:
+            notes.append(f"[{len(kept):,} of {total:,} lines are shown: narrow the search]")
         if finished.timed_out:
             notes.append(f"[the search was ended after {_TIMEOUT_SECONDS:g} s: there may be more]")
-        elif not self._total:
+        elif not total:
             notes.append("[nothing was found]")
         return ToolOutcome(
             "\n".join([*kept, *notes]),
             metadata={
-                "matches": self._total,
+                "matches": total,
                 "files": sum(not is_dropped for is_dropped in self._files.values()),
             },
         )

@@ -13,7 +13,10 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+from internal.text_encodings.conversion import decode
+from internal.text_encodings.detection import marked_codec, wide_codec
 
 SKIPPED_FOLDERS = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
 """Folders that are skipped unless the search starts in them."""
@@ -24,13 +27,14 @@ _MAX_DEPTH = 200
 
 
 class SearchOptions(TypedDict):
-    """A search. `file` restricts it to one file of the folder."""
+    """A search. `file` restricts it to one file of the folder, `files` to those below it."""
 
     pattern: str
     literal: bool
     ignore_case: bool
     glob: str
     file: str
+    files: NotRequired[list[str]]
 
 
 def glob_to_regex(glob: str) -> str:
@@ -89,9 +93,10 @@ def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[i
         return
     with open(descriptor, "rb", closefd=False) as file:
         content = file.read(MAX_FILE_BYTES)
-    if b"\0" in content[:_BINARY_PROBE]:
+    head = content[:_BINARY_PROBE]
+    if b"\0" in head and not (marked_codec(head) or wide_codec(head)):
         return
-    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
+    for number, line in enumerate(decode(content)[0].split("\n"), start=1):
         if wanted.search(line):
             yield number, line.rstrip("\r")[: MAX_LINE_CHARS + 1]
 
@@ -106,7 +111,7 @@ def search(folder: int, options: SearchOptions) -> Iterator[str]:
     wanted = re.compile(pattern, re.IGNORECASE if options["ignore_case"] else 0)
     named = re.compile(glob_to_regex(options["glob"] or "**"), re.DOTALL)
     for path, descriptor in iter_files(folder, options["file"]):
-        if named.fullmatch(path):
+        if named.fullmatch(path) and path in options.get("files", (path,)):
             for number, line in matching_lines(descriptor, wanted):
                 yield f"{path}\0{number}:{line}"
 

@@ -4,6 +4,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from internal.text_encodings.detection import TextEncoding
+
 FileForm = Literal["text", "picture", "document", "binary"]
 """How a file is shown to a model: its characters, as a picture, its extracted text, or not."""
 
@@ -20,6 +22,7 @@ class DocumentText(msgspec.Struct, frozen=True):
         parts: the number of pages, slides, sheets, chapters or entries; 1 if there are none.
         next_offset: where the following text begins, None at the end of the document.
         total: the number of characters of the whole text, None if counting them took too long.
+        encoding: the encoding of the file, None if its bytes are no text.
     """
 
     text: str
@@ -27,6 +30,7 @@ class DocumentText(msgspec.Struct, frozen=True):
     parts: int = 1
     next_offset: int | None = None
     total: int | None = None
+    encoding: TextEncoding | None = None
 
 
 class Picture(msgspec.Struct, frozen=True):

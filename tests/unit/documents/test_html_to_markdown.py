@@ -32,9 +32,9 @@ def test_a_deeply_nested_page_has_no_menu_either() -> None:
 
 def test_a_file_is_read_in_its_encoding_unless_it_is_too_large() -> None:
     content = "<p>你好".encode("gb18030")
-    assert list(read_html(io.BytesIO(content)).pieces) == ["你好"]
+    assert list(read_html(io.BytesIO(content), "gb18030").pieces) == ["你好"]
     with pytest.raises(DocumentUnreadable, match="larger than 3 MB: read its source"):
-        read_html(io.BytesIO(content + b" " * MAX_FILE_BYTES))
+        read_html(io.BytesIO(content + b" " * MAX_FILE_BYTES), "gb18030")
 
 
 @pytest.mark.parametrize("kind", PAGES)

@@ -75,7 +75,7 @@ async def test_a_very_long_line_is_truncated(call: Call, root: Path) -> None:
         (b"", "[the file is empty]"),
         (b"\xef\xbb\xbfbom", "bom"),
         (b"a\r\nb\r\n", "a\nb"),
-        (b"caf\xe9", "caf\ufffd"),
+        ("服务启动".encode()[:-1], "服务启\ufffd"),
         ("你好\u2028x".encode(), "你好\u2028x"),
         (b"a\x0cb\x1b[0m", "a\x0cb\x1b[0m"),
     ],
@@ -92,7 +92,63 @@ async def test_text_in_other_encodings_is_read_by_lines(
     call: Call, root: Path, encoding: str
 ) -> None:
     (root / "a.csv").write_bytes("城市,数\n上海,1\n".encode(encoding))
-    assert (await call("read_file", path="a.csv", offset=2)).text == "上海,1"
+    outcome = await call("read_file", path="a.csv", offset=2)
+    assert outcome.text.rpartition("]\n")[2] == "上海,1"
+    assert ("Encoding" in outcome.text) == (encoding != "utf-8-sig")
+
+
+async def test_a_guessed_encoding_is_named_above_the_text(call: Call, root: Path) -> None:
+    (root / "kunden.csv").write_bytes("Name;Größe\nMüller;groß\n".encode("cp1252"))
+    outcome = await call("read_file", path="kunden.csv")
+    first, _, text = outcome.text.partition("\n")
+    assert first == "[Encoding: Windows-1252, which is a guess: names and signs may be wrong]"
+    assert text == "Name;Größe\nMüller;groß"
+
+
+CUSTOMERS = "Name;Straße\r\nMüller;Königsallee 5\r\nRené;Große Bleichen\r\n"
+
+
+@pytest.mark.parametrize("codec", ["cp1252", "utf-16", "utf-8-sig"])
+async def test_an_edit_keeps_encoding_and_line_ends(call: Call, root: Path, codec: str) -> None:
+    (root / "a.csv").write_bytes(CUSTOMERS.encode(codec))
+    await call("edit_file", path="a.csv", old_string="René;", new_string="Zoë;1\nÅsa;")
+    changed = CUSTOMERS.replace("René;", "Zoë;1\r\nÅsa;")
+    assert (root / "a.csv").read_bytes() == changed.encode(codec)
+
+
+async def test_an_edit_that_the_encoding_cannot_hold_changes_nothing(
+    call: Call, root: Path
+) -> None:
+    (root / "a.csv").write_bytes(CUSTOMERS.encode("cp1252"))
+    with pytest.raises(ToolError, match=r"a\.csv cannot hold the text: Windows-1252 has no '你'"):
+        await call("edit_file", path="a.csv", old_string="René", new_string="你好")
+    assert (root / "a.csv").read_bytes() == CUSTOMERS.encode("cp1252")
+
+
+async def test_a_replaced_file_keeps_its_encoding_if_that_can_hold_the_text(
+    call: Call, root: Path
+) -> None:
+    (root / "a.csv").write_bytes(CUSTOMERS.encode("cp1252"))
+    outcome = await call("write_file", path="a.csv", content="Jürgen;groß\n")
+    assert outcome.text.endswith(", in Windows-1252 as it was")
+    assert (root / "a.csv").read_bytes() == "Jürgen;groß\n".encode("cp1252")
+
+    outcome = await call("write_file", path="a.csv", content="Jürgen;你好\n")
+    assert "in UTF-8 now: Windows-1252 has no '你', which it was in" in outcome.text
+    assert (root / "a.csv").read_text() == "Jürgen;你好\n"
+
+
+async def test_a_replaced_file_keeps_its_mark_unless_the_text_declares_an_encoding(
+    call: Call, root: Path
+) -> None:
+    (root / "a.csv").write_bytes("Größe\n".encode("utf-8-sig"))
+    await call("write_file", path="a.csv", content="Länge\n")
+    assert (root / "a.csv").read_bytes() == "Länge\n".encode("utf-8-sig")
+
+    page = '<meta charset="utf-8"><p>Größe, Müller, Straße'
+    (root / "a.html").write_bytes("<p>Größe, Müller, Straße".encode("cp1252"))
+    await call("write_file", path="a.html", content=page)
+    assert (root / "a.html").read_text() == page
 
 
 async def test_html_is_read_as_text_or_as_its_source(call: Call, root: Path) -> None:
@@ -186,7 +242,7 @@ async def test_windows_line_endings_and_bom_are_kept(call: Call, root: Path) -> 
     assert (root / "a").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"a\0b", "binary"), (b"caf\xe9", "not UTF-8")])
+@pytest.mark.parametrize(("content", "says"), [(b"a\0b", "binary"), (b"\x7fELF\0", "binary")])
 async def test_a_file_that_is_not_text_is_not_edited(
     call: Call, root: Path, content: bytes, says: str
 ) -> None:

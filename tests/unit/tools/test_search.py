@@ -20,17 +20,18 @@ from tests.support.tools import tool_box
 Call = Callable[..., Any]
 
 STAND_IN = f"""#!{sys.executable} -I
-import argparse, json, subprocess, sys
+import argparse, json, pathlib, subprocess, sys
 parser = argparse.ArgumentParser(exit_on_error=True)
-for flag in ("no-config", "no-messages", "no-heading", "with-filename", "line-number", "null",
-             "no-ignore", "hidden", "no-follow"):
+for flag in ("no-config", "no-messages", "no-heading", "null", "no-ignore", "hidden", "no-follow"):
     parser.add_argument("--" + flag, action="store_true", required=True)
+for flag in ("with-filename", "line-number", "files-with-matches", "invert-match", "line-regexp"):
+    parser.add_argument("--" + flag, action="store_true")
 for flag, value in (("color", "never"), ("sort", "path"), ("max-filesize", "10485760")):
     parser.add_argument("--" + flag, choices=[value], required=True)
 parser.add_argument("--glob", action="append", default=[])
 parser.add_argument("--regexp", required=True)
 parser.add_argument("--fixed-strings", action="store_true")
-case = parser.add_mutually_exclusive_group(required=True)
+case = parser.add_mutually_exclusive_group()
 case.add_argument("--ignore-case", action="store_true")
 case.add_argument("--case-sensitive", action="store_true")
 parser.add_argument("where")
@@ -39,6 +40,14 @@ assert options.where.startswith("./") and "!**/.git/**" in options.glob
 query = {{"pattern": options.regexp, "literal": options.fixed_strings,
            "ignore_case": options.ignore_case, "file": options.where[2:],
            "glob": next((each for each in options.glob if each[0] != "!"), "")}}
+if options.files_with_matches:
+    assert options.invert_match and options.line_regexp and options.regexp == ".*"
+    for path in pathlib.Path().rglob("*.txt"):
+        try:
+            path.read_text("utf-8")
+        except UnicodeDecodeError:
+            sys.stdout.write(f"./{{path}}\\0")
+    sys.exit(0)
 program = [sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(query)]
 sys.exit(subprocess.run(program).returncode)
 """
@@ -193,3 +202,21 @@ def test_matches_before_a_timeout_are_kept() -> None:
     assert outcome.text == (
         "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("Müller", ["b/kunden.txt:2: Müller;Königsallee 5", "b/utf8.txt:1: Müller"]),
+        ("Ort|K.nig", ["b/kunden.txt:1: Name;Straße;Ort", "b/kunden.txt:2: Müller;Königsallee 5"]),
+        ("Name;", ["b/kunden.txt:1: Name;Straße;Ort"]),
+    ],
+)
+async def test_files_in_other_encodings_are_searched_by_their_characters(
+    call: Call, root: Path, pattern: str, found: list[str]
+) -> None:
+    (root / "b/kunden.txt").write_bytes("Name;Straße;Ort\nMüller;Königsallee 5\n".encode("cp1252"))
+    (root / "b/utf8.txt").write_text("Müller\n")
+    outcome = await call(pattern=pattern)
+    assert sorted(outcome.text.splitlines()) == found
+    assert outcome.metadata["matches"] == len(found)
