@@ -6,10 +6,12 @@ SDK also reads without bounds.
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Any
 
 import anyio
 from mcp.client._transport import TransportStreams
@@ -20,7 +22,9 @@ from msgspec import structs
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
+from internal.mcp.lenient_transport import UnreadableMessage
 from internal.mcp.limits import MAX_MESSAGE_BYTES, MAX_SERVER_OUTPUT_BYTES, ServerFailure
+from internal.mcp.message_parser import DamagedMessage, MessageParser
 from internal.output_pipe.pipe import OutputPipe
 
 logger = logging.getLogger(__name__)
@@ -201,15 +205,15 @@ class ServerProcess:
             self._on_end()
 
     async def _read(self, found: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
+        parser = MessageParser()
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with found:
                 while (line := await self._lines.next()) is not None:
-                    try:
-                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
+                    parsed = parser.parse(line)
+                    if not isinstance(parsed, list):
                         self._log.write(line[: 4 * MAX_LOGGED_CHARS] + b"\n")  # no message: a log
-                        continue
-                    await found.send(SessionMessage(message))
+                    for item in _items(parsed):
+                        await found.send(item)
 
     async def _write(
         self, stdin: socket.socket, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]
@@ -223,6 +227,23 @@ class ServerProcess:
                 except OSError:  # it has ended, or closed its input
                     self._lines.close()
                     return
+
+
+def _items(
+    parsed: list[dict[str, Any]] | DamagedMessage | None,
+) -> Iterator[SessionMessage | Exception]:
+    """Yield what the SDK should read of a line."""
+    if parsed is None:
+        return
+    if isinstance(parsed, DamagedMessage):
+        yield UnreadableMessage(parsed)
+        return
+    for each in parsed:
+        try:
+            yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
+        except ValueError:
+            number = each["id"] if isinstance(each.get("id"), int | str) else None
+            yield UnreadableMessage(DamagedMessage(number, json.dumps(each)))
 
 
 async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) -> None:
