@@ -75,7 +75,7 @@ def test_a_skill_is_complete(skill: Skill) -> None:
     mentioned = set(re.findall(r"\b(?:scripts|references|assets)/[\w.-]+\w", skill.file.body))
     files = {each.path for each in skill.entries}
     assert mentioned == files - {"SKILL.md"}
-    review = review_skill(skill.folder)
+    review = review_skill(skill)
     assert (review.binary, review.invisible) == ((), ())
     assert all(path.endswith(".py") for path in review.scripts)
 
