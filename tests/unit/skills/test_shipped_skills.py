@@ -15,9 +15,10 @@ import defusedxml.ElementTree
 import openpyxl
 import pytest
 
-from internal.skills.library import Skill, SkillLibrary, SkillPlace, shipped_folder
+from internal.skills.library import Skill, SkillLibrary, shipped_folder
 from internal.skills.presentation import MAX_DESCRIPTION_CHARS
 from internal.skills.review import review_skill
+from internal.skills.skill_places import SkillPlace
 from internal.tools.registry import TOOLS
 from tests.support.script_runner import ScriptRunner
 
