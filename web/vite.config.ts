@@ -70,6 +70,8 @@ function isShared(id: string): boolean {
 const notices = thirdPartyNotices(import.meta.dirname);
 
 export default defineConfig({
+  // the server adds the path of the public address to the document
+  base: './',
   plugins: [react(), tailwindcss(), smallIcons(), notices.page, compressed()],
   worker: { plugins: () => [notices.worker()] },
   build: {

@@ -1,9 +1,11 @@
 import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
+import { address } from '../../api/address';
 import { api } from '../../api/client';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import { useRunMessages } from '../../i18n/runs';
+import { copyText } from '../../lib/clipboard';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
@@ -25,7 +27,7 @@ export function RunActions({ line }: { line: EndLine }) {
   const [failure, busy, attempt] = useAttempt();
   const copy = () =>
     attempt(async () => {
-      await navigator.clipboard.writeText(answer);
+      await copyText(answer);
       setCopied(true);
       setTimeout(() => setCopied(false), COPIED_MS);
     });
@@ -73,7 +75,7 @@ export function RunActions({ line }: { line: EndLine }) {
         <Action icon={<SlidersHorizontal size={13} />} name={a.changeModel} busy={busy} onClick={() => dispatchEvent(new Event(CHOOSE_MODEL_EVENT))} />
       )}
       {MODEL_SETTINGS_CODES.has(line.code) && isLast && (
-        <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />
+        <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate(address('/settings/models'))} />
       )}
       {isComplete && (
         <>
@@ -150,7 +152,7 @@ async function fork(where: Parameters<typeof api.fork>[1]): Promise<string> {
 }
 
 function openBranch(session: string): void {
-  navigate(`/sessions/${session}`);
+  navigate(address(`/sessions/${session}`));
 }
 
 async function sendInBranch(input: InputLine, text: string): Promise<void> {
