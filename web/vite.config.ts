@@ -64,7 +64,7 @@ const TASK_MODES =
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/](api[\\/]client|stream|state)[\\/.]/.test(id);
+  return isLibrary || /src[\\/](api[\\/](client|address)|stream|state)[\\/.]/.test(id);
 }
 
 const notices = thirdPartyNotices(import.meta.dirname);

@@ -28,6 +28,7 @@ MAX_CHUNKS = {
     "highlight": 27_000,
     "math": 78_000,
     "operation": 2_500,
+    "plain_http_notice": 1_500,
     "settings": 12_500,
     "task_modes": 2_500,
     "tasks": 5_000,

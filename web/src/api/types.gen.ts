@@ -136,14 +136,6 @@ export interface ChatCompletion {
   object?: "chat.completion";
 }
 
-/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
-export interface CommandOutput {
-  command: BackgroundCommand;
-  text: string;
-  missing_bytes: number;
-  end: string;
-}
-
 /** The background commands of a session in the process that answers, oldest first. */
 export interface CommandsView {
   commands: Array<BackgroundCommand>;
@@ -493,6 +485,14 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
   success_criteria?: string;
   opened_by?: "agent" | "larkspur";
+}
+
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
 }
 
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
