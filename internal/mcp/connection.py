@@ -12,7 +12,7 @@ from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
-from internal.mcp.limits import RENEWAL_BYTES, LoginRequired, ServerFailure
+from internal.mcp.limits import RENEWAL_BYTES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.manifest import ListedTool
 
@@ -114,6 +114,12 @@ class ServerConnection:
                 result = await session.call(
                     tool, arguments, seconds, on_progress, key=key, reply=reply
                 )
+            except CallTimedOut as error:
+                self._failures = 0
+                stray = self._endpoint.stray_line if self._endpoint else ""
+                if not stray:
+                    raise
+                raise ToolError(f"{error}; it wrote a line that is no message: {stray}") from error
             except (ToolError, LoginRequired):
                 self._failures = 0
                 raise

@@ -151,8 +151,10 @@ def _readable(response: httpx2.Response) -> httpx2.Response:
     messages = read_messages(decoded(response.content))
     if messages is None:
         return response
+    # of a batch, the answer
+    message = next((each for each in messages if "method" not in each), messages[0])
     headers = {**response.headers, "content-type": "application/json"}
-    return httpx2.Response(response.status_code, headers=headers, json=messages[0])
+    return httpx2.Response(response.status_code, headers=headers, json=message)
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:

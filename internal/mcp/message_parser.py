@@ -11,9 +11,11 @@ from internal.mcp.answers import Json
 from internal.mcp.limits import MAX_MESSAGE_BYTES
 
 _INTERNAL_ERROR = -32603
+_BEGIN = '{"'
 _OPEN_ENDS = ("{", "[", ",")
 """What lines end with within which a message has only begun."""
 _INTENDED = re.compile(r"""["']jsonrpc["']""")
+_REQUEST = re.compile(r"""["']method["']\s*:""")  # it may be what a server logs of ours
 _NUMBER = re.compile(r"""["']id["']\s*:\s*(?:(\d+)|"([^"]{1,100})"|'([^']{1,100})')""")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
@@ -41,7 +43,7 @@ class MessageParser:
         if found is None and text.startswith(("{", "[")) and text.rstrip()[-1:] in _OPEN_ENDS:
             self._begun = text
             return None
-        return _damaged(text) if found is None else found
+        return (_within(text) or _damaged(text)) if found is None else found
 
     def _continued(self, text: str) -> list[Json] | DamagedMessage | None:
         """Return the message that a line completes; only a line without indentation does."""
@@ -71,9 +73,29 @@ def read_messages(text: str) -> list[Json] | None:
     return [_corrected(each) for each in batch if _is_message(each)] or None
 
 
+def _within(text: str) -> list[Json] | None:
+    """Return the answers in a line that has other text as well, or several messages.
+
+    Requests are not taken from it: a log of what was received has them, too.
+    """
+    decoder = json.JSONDecoder(strict=False, parse_constant=lambda _name: None)
+    found: list[Json] = []
+    position = text.find(_BEGIN)
+    while position >= 0:
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        if _is_message(value) and "method" not in value:
+            found.append(_corrected(value))
+        position = text.find(_BEGIN, position)
+    return found or None
+
+
 def _damaged(text: str) -> DamagedMessage | None:
     """Return what is known of a message that cannot be read; None for what was not meant as one."""
-    if not _INTENDED.search(text):
+    is_begun = text.lstrip().startswith(("{", "["))
+    if not is_begun or not _INTENDED.search(text) or _REQUEST.search(text):
         return None
     found = _NUMBER.search(text)
     if found is None:

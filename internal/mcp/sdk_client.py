@@ -35,7 +35,7 @@ from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
 from internal.mcp.lenient_transport import LenientTransport
-from internal.mcp.limits import MAX_PAGES, LoginRequired, ServerFailure
+from internal.mcp.limits import MAX_PAGES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
 from internal.mcp.login.sign_in import Authorize, sign_in
 from internal.mcp.login.token_file import ServerLogin
@@ -160,7 +160,7 @@ class SdkSession:
                 is_persons = isinstance(failure, LoginRequired)
                 raise failure if is_persons else ToolError(str(failure)) from error
             if error.code == REQUEST_TIMEOUT:
-                raise ToolError(f"the server did not answer in {timeout_seconds:g} s") from error
+                raise CallTimedOut(timeout_seconds) from error
             raise ToolError(f"the server answered: {_describe(error)}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise ServerFailure("the connection is closed") from error
@@ -253,6 +253,11 @@ class ServerEndpoint:
     def received_bytes(self) -> int:
         """How much the process has written."""
         return self._process.received_bytes if self._process else 0
+
+    @property
+    def stray_line(self) -> str:
+        """The last line of the process that was no message; "" for none."""
+        return self._process.stray_line if self._process else ""
 
     @contextlib.asynccontextmanager
     async def connect(

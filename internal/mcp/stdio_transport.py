@@ -152,6 +152,8 @@ class ServerProcess:
         self._lines = MessageLines()
         self._log = ServerLog(server)
         self._end = ""
+        self.stray_line = ""
+        """The last line on standard output that was no message, for people."""
 
     @property
     def received_bytes(self) -> int:
@@ -211,9 +213,15 @@ class ServerProcess:
                 while (line := await self._lines.next()) is not None:
                     parsed = parser.parse(line)
                     if not isinstance(parsed, list):
+                        self._note_stray(line)
                         self._log.write(line[: 4 * MAX_LOGGED_CHARS] + b"\n")  # no message: a log
                     for item in _items(parsed):
                         await found.send(item)
+
+    def _note_stray(self, line: bytes) -> None:
+        text = line[: 4 * MAX_LOGGED_CHARS].decode(errors="replace")
+        if text := truncate_line(escape_hidden(text), MAX_LOGGED_CHARS):
+            self.stray_line = text
 
     async def _write(
         self, stdin: socket.socket, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]

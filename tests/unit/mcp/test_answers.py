@@ -23,7 +23,7 @@ def test_null_is_the_same_as_absent_except_in_values() -> None:
             "properties": {"a": {"type": "string", "default": None}},
         },
     }
-    structured = {"content": [], "structuredContent": {"a": None}, "_meta": None}
+    structured: dict[str, Any] = {"content": [], "structuredContent": {"a": None}, "_meta": None}
     assert corrected_result("tools/call", structured)["structuredContent"] == {"a": None}
 
 

@@ -90,6 +90,12 @@ async def test_a_damaged_answer_ends_the_call_at_once(
         assert server.is_open
 
 
+async def test_a_timeout_names_what_was_written_instead_of_an_answer(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "prints", call_timeout_seconds=0.1)) as server:
+        with pytest.raises(ToolError, match=r"0\.1 s; it wrote .* no message: {not json"):
+            await text_of(server, "hang")
+
+
 async def test_a_tool_that_cannot_be_used_costs_only_itself(tmp_path: Path) -> None:
     async with opened(hostile(tmp_path, "untidy")) as server:
         listed = await server.list_tools()

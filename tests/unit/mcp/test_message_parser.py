@@ -27,6 +27,8 @@ def parse_all(*lines: bytes) -> list[Any]:
         (b'{"id": 3, "result": {"a": "b"}, "error": null}', [ANSWER]),
         (b'{"jsonrpc": "2.0", "id": 3, "result": null}', [{**ANSWER, "result": {}}]),
         (b"[" + LINE + b', {"level": "info"}, ' + LINE + b"]", [ANSWER, ANSWER]),
+        (b"INFO calling " + LINE + b" done", [ANSWER]),
+        (LINE + LINE, [ANSWER, ANSWER]),
         (
             b'{"jsonrpc": "2.0", "method": "m", "params": null, "id": null}',
             [{"jsonrpc": "2.0", "method": "m"}],
@@ -43,7 +45,17 @@ def test_messages_are_read_leniently(line: bytes, found: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"Server started", b"[info] ready", b"{not json", b'{"level": 3, "error": "x"}', b"7"],
+    [
+        b"",
+        b'received {"jsonrpc": "2.0", "id": 3, "method": "m"}',
+        b'received {"jsonrpc": "2.0", "id": 3',
+        b'{"jsonrpc": "2.0", "id": 3, "method": "m", "par',
+        b"Server started",
+        b"[info] ready",
+        b"{not json",
+        b'{"level": 3, "error": "x"}',
+        b"7",
+    ],
 )
 def test_what_loggers_write_is_no_message(line: bytes) -> None:
     assert parse_all(line, LINE) == [None, [ANSWER]]
