@@ -81,6 +81,12 @@ class SdkSession:
         """True if a call waits for people within the connection."""
         return self._calls.is_waiting
 
+    async def ping(self) -> None:
+        """Wait until the server takes requests, or the connection is closed."""
+        closed = anyio.ClosedResourceError, anyio.BrokenResourceError
+        with contextlib.suppress(MCPError, ValueError, *closed):
+            await self._client.session.send_ping()
+
     async def list_tools(self) -> list[ListedTool]:
         """Return the tools, one more than can be offered at most.
 
@@ -240,9 +246,13 @@ class ServerEndpoint:
         self._login = login
         self.ended = asyncio.Event()
         """Set when the process has ended."""
+        self.has_written = asyncio.Event()
+        """Set with each line of the process that is no message."""
         self._process = None
         if command is not None:
-            self._process = ServerProcess(sandbox, command, definition.name, self.ended.set)
+            self._process = ServerProcess(
+                sandbox, command, definition.name, self.ended.set, on_stray=self.has_written.set
+            )
 
     @property
     def failure(self) -> str:
@@ -258,6 +268,11 @@ class ServerEndpoint:
     def stray_line(self) -> str:
         """The last line of the process that was no message; "" for none."""
         return self._process.stray_line if self._process else ""
+
+    @property
+    def stray_lines(self) -> int:
+        """How many such lines there were."""
+        return self._process.stray_lines if self._process else 0
 
     @contextlib.asynccontextmanager
     async def connect(

@@ -143,12 +143,21 @@ class ServerProcess:
         command: what to run; its input and output are replaced.
         server: the name of the server.
         on_end: is called when it has ended.
+        on_stray: is called with each line that is no message.
     """
 
     def __init__(
-        self, sandbox: Sandbox, command: SandboxCommand, server: str, on_end: Callable[[], None]
+        self,
+        sandbox: Sandbox,
+        command: SandboxCommand,
+        server: str,
+        on_end: Callable[[], None],
+        *,
+        on_stray: Callable[[], None] = lambda: None,
     ) -> None:
         self._sandbox, self._command, self._on_end = sandbox, command, on_end
+        self._on_stray = on_stray
+        self.stray_lines = 0
         self._lines = MessageLines()
         self._log = ServerLog(server)
         self._end = ""
@@ -222,6 +231,8 @@ class ServerProcess:
         text = line[: 4 * MAX_LOGGED_CHARS].decode(errors="replace")
         if text := truncate_line(escape_hidden(text), MAX_LOGGED_CHARS):
             self.stray_line = text
+            self.stray_lines += 1
+            self._on_stray()
 
     async def _write(
         self, stdin: socket.socket, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]

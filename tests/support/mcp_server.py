@@ -83,6 +83,7 @@ UNTIDY = {
     ' "error": null}',
     "no members": '{"jsonrpc": "2.0", "id": %d, "result": {"pong": 4711}}',
     "no text": '{"jsonrpc": "2.0", "id": null, "error": {"code": "odd", "message": null}}',
+    "words": "Error: no pong today",
     "nulls": '{"id": %d, "result": {"content": [{"type": "text", "text": "hi",'
     ' "annotations": null}, {"type": "video", "text": "a film"}],'
     ' "isError": null, "structuredContent": null}}',
@@ -159,7 +160,8 @@ def handle(message: dict[str, Any]) -> None:
         case "tools/call" if MODE == "untidy":
             line = UNTIDY[params["arguments"]["text"]]
             written = line % number if "%d" in line else line
-            sys.stdout.buffer.write(b"calling\n" + written.encode(errors="surrogateescape") + b"\n")
+            log = b"" if "today" in written else b"calling\n"
+            sys.stdout.buffer.write(log + written.encode(errors="surrogateescape") + b"\n")
             sys.stdout.flush()
         case "tools/call":
             if token := params.get("_meta", {}).get("progressToken"):

@@ -77,6 +77,7 @@ async def test_an_untidy_answer_is_used(tmp_path: Path, answer: str, texts: list
         ("damaged", "a message that cannot be read: {.*te$"),
         ("damaged without a number", "a message that cannot be read: {"),
         ("no text", "the server answered: no reason is known"),
+        ("words", "nothing for 4 s; the outcome of the call is unknown: Error: no pong today"),
     ],
 )
 @pytest.mark.first_rows(1)
