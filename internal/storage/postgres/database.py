@@ -1,7 +1,6 @@
 """The PostgreSQL database: a writer and readers, each on an event loop of its own."""
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -26,8 +25,6 @@ from internal.storage.postgres.reader import Readers
 from internal.storage.postgres.schema import check_moves, check_server, prepare, read_version
 from internal.storage.postgres.writer import PostgresWriter
 from internal.storage.queued_database import QueuedDatabase
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -173,11 +170,6 @@ async def connect_first(address: PostgresAddress) -> Connection:
         if isinstance(error, (*errors.DRIVER_ERRORS, ValueError)):
             raise errors.cannot_connect(error, address) from error
         raise
-    if names := address.parameters.without_effect:
-        logger.warning(
-            "database parameters without effect",
-            extra={"database": str(address), "parameters": ", ".join(names)},
-        )
     return connection
 
 
