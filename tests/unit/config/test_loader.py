@@ -920,28 +920,3 @@ def test_entries_of_servers_are_hidden_and_expanded_where_they_are_used(home: Pa
     (row,) = [each for each in describe(loaded) if each.key == "mcp.servers"]
     assert row.value == '{"git": "set"}'
     assert "canary" not in repr(loaded)
-
-
-@pytest.mark.parametrize(
-    ("url", "path"),
-    [
-        ("https://example.org", ""),
-        ("https://example.org/lark/spur/", "/lark/spur"),
-    ],
-)
-def test_the_public_address_may_have_a_path(home: Path, url: str, path: str) -> None:
-    assert read(home, f"server: {{public_url: '{url}'}}").settings.server.path == path
-
-
-@pytest.mark.parametrize(
-    ("path", "problem"),
-    [
-        ("/api/larkspur", "must not have a path that begins with /api"),
-        ("/a//b", "must have a path of letters"),
-        ("/a%20b", "must have a path of letters"),
-        ("/../a", "must have a path of letters"),
-    ],
-)
-def test_a_path_that_cannot_be_served_is_refused(home: Path, path: str, problem: str) -> None:
-    said = complaint(home, f"server: {{public_url: 'https://example.org{path}'}}")
-    assert f"server.public_url {problem}" in said
