@@ -87,6 +87,10 @@ def _corrected_tool(given: Any) -> Json:
         "name": name if isinstance(name, str) else "",
         "description": description if isinstance(description, str) else "",
     }
+    annotations = tool.get("annotations")
+    title = tool.get("title") or (annotations if isinstance(annotations, dict) else {}).get("title")
+    if title and isinstance(title, str):
+        kept["title"] = title
     if problem := _schema_problem(schema):
         return {**kept, "inputSchema": {"type": "object"}, "_meta": {PROBLEM: problem}}
     return {**kept, "inputSchema": schema}

@@ -32,7 +32,7 @@ from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.answers import PROBLEM
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.elicitation import OpenCalls, Progress
+from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
 from internal.mcp.lenient_transport import LenientTransport
 from internal.mcp.limits import MAX_PAGES, CallTimedOut, LoginRequired, ServerFailure
@@ -131,7 +131,6 @@ class SdkSession:
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
             send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
             return await self._send(send, on_progress, timeout_seconds, reply=reply)
-        declined = self._calls.declined
         send = partial(self._client.session.call_tool, tool, arguments, None)
         result = await self._calls.run(
             key,
@@ -140,7 +139,7 @@ class SdkSession:
             on_progress=on_progress,
             reply=reply,
         )
-        if self._calls.declined > declined and "content" in result:
+        if DECLINED_KEY in result and "content" in result:
             result["content"].append({"type": "text", "text": _DECLINED})
         return result
 
@@ -201,7 +200,9 @@ class SdkSession:
 
 def _listed(tool: Tool) -> ListedTool:
     problem = str((tool.meta or {}).get(PROBLEM, ""))
-    return ListedTool(tool.name, tool.description or "", tool.input_schema, problem)
+    return ListedTool(
+        tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
+    )
 
 
 def _failure(login: LoginTransport | None) -> ServerFailure | None:

@@ -14,7 +14,7 @@ from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
-from internal.agent.domain.text import truncate
+from internal.agent.domain.text import escape_invisible, truncate
 from internal.agent.ports.attachments import FileFolders
 from internal.agent.ports.workspaces import Worktrees
 from internal.open_files.paths import find_links, names_in, open_folder
@@ -162,17 +162,21 @@ class Workspaces:
             return workspace
         if not named:
             return self.folders.path(task.session_id)
+        self.check(named)
+        return named
+
+    def check(self, named: str) -> None:
+        """Raise InvalidRequest if a folder that a person named cannot be a workspace."""
         if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
-            raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
+            raise InvalidRequest(f"The workspace {_shown(named)} is not a folder.")
         if real := _find_links(named):
             raise InvalidRequest(
-                f"The workspace {truncate(named, 200)} leads to {truncate(real, 200)}: a symbolic"
+                f"The workspace {_shown(named)} leads to {_shown(real)}: a symbolic"
                 " link is in the place of a folder. Nothing was done there. To work there, name"
                 " that path."
             )
         if self._is_private(Path(named)):
-            raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
-        return named
+            raise InvalidRequest(f"The workspace {_shown(named)} belongs to Larkspur itself.")
 
     def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Create the workspace of a task, unless it exists, and its folders for files.
@@ -273,12 +277,16 @@ class Workspaces:
             return False  # there is no home folder, or the workspace is gone
 
 
+def _shown(folder: str) -> str:
+    return escape_invisible(truncate(folder, 200))
+
+
 def _find_links(folder: str) -> str:
     try:
         return find_links(os.path.normpath(folder))
     except OSError as error:
         reason = error.strerror
-        raise InvalidRequest(f"The workspace {truncate(folder, 200)}: {reason}.") from error
+        raise InvalidRequest(f"The workspace {_shown(folder)}: {reason}.") from error
 
 
 _FILE_FOLDERS = ("input", "output")

@@ -248,7 +248,7 @@ def archive(serve: Serve, script: Any, tmp_path: Path) -> Gateway:
     # the test asks faster than a person may
     gateway = serve(script(replies), SERVER__RATE_LIMIT_BURST="100000")
     for text in ("make the logs", "make the weekly report"):
-        task = gateway.task(text, options={"permission_mode": "full"})
+        task = gateway.task(text, options={"permission_mode": "all"})
         while gateway.ask("GET", f"/api/tasks/{task['task_id']}")["status"] != "completed":
             pass  # each turn is a request
     return gateway
@@ -680,7 +680,7 @@ def test_changed_files_of_the_workspace_have_a_diff_and_are_undone(
         serve(script([*making("mkdir src; printf 'one\\ntwo\\n' > src/notes.txt"), title()]))
     )
     follow(page)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make the weekly report")
     status(page, "completed")
     files = panel(page)

@@ -359,7 +359,7 @@ async def test_hanging_tool_ends_with_its_run(
 ) -> None:
     async with cli_environment(way, home, environ, [Reply(calls=[SLEEP])]) as cli:
         process = await cli.start(
-            "-p", "sleep", "--permission-mode", "full", "--output-format", "stream-json"
+            "-p", "sleep", "--permission-mode", "all", "--output-format", "stream-json"
         )
         await until_line(process, process.stdout, b"workflow.tool.started")
         process.send_signal(signal.SIGINT)

@@ -97,6 +97,6 @@ async def test_a_file_that_cannot_be_read_is_reported(home: Path) -> None:
             "secret.pdf", "application/pdf", documents.encrypted_pdf()
         )
         events = await here.end_of(await here.submit("read it", attachments=(file,)))
-        (problem,) = [e["payload"] for e in events if e["event"] == "workflow.diagnostic.error"]
-        assert problem["error"].startswith("secret.pdf: ")
+        (problem,) = [e["payload"] for e in events if e["event"] == "workflow.notice"]
+        assert problem["text"].startswith("secret.pdf: ")
         assert "password" in words(here.model.requests[-1])

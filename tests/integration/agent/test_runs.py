@@ -328,7 +328,7 @@ async def test_a_pause_frees_the_lane_and_the_answer_continues_the_same_run(home
         other = await here.submit("meanwhile", made.session_id)
         await here.end_of(other)
         await here.answer(question["question_id"], "text", "red")
-        with pytest.raises(Conflict, match=r"by local owner via web, .* UTC: text"):
+        with pytest.raises(Conflict, match=r"by you via web, .* UTC: text"):
             await here.answer(question["question_id"], "text", "blue")
         events = [each for each in await here.end_of(made) if each["run_id"] == made.run_id]
         sound(events)

@@ -13,11 +13,13 @@ def test_null_is_the_same_as_absent_except_in_values() -> None:
         "required": None,
         "properties": {"a": {"type": "string", "description": None, "default": None}},
     }
-    tool = {"name": "t", "description": None, "inputSchema": schema, "annotations": None}
+    annotations = {"title": "Tea", "readOnlyHint": None}
+    tool = {"name": "t", "description": None, "inputSchema": schema, "annotations": annotations}
     (found,) = corrected_result("tools/list", {"tools": [tool], "nextCursor": None})["tools"]
     assert found == {
         "name": "t",
         "description": "",
+        "title": "Tea",
         "inputSchema": {
             "type": "object",
             "properties": {"a": {"type": "string", "default": None}},

@@ -22,7 +22,7 @@ from internal.agent.domain.errors import (
     NotFound,
     StoreCorrupt,
 )
-from internal.agent.domain.events.types import DiagnosticError
+from internal.agent.domain.events.types import Notice
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import Image, Part, Text
 from internal.agent.domain.system_errors import describe_system_error
@@ -38,8 +38,6 @@ MAX_SHOWN_CHARACTERS = 20_000
 MAX_SHOWN_CHARACTERS_OF_ALL = 60_000
 """Characters of one file, and of all files, that are a part of the message."""
 
-FILE_PHASE = "files"
-"""The phase of diagnostic events about files that people sent."""
 
 _MAX_NAME_BYTES = 200  # leaves room for a number within the 255 bytes of a file system
 _MAX_EXTENSION_CHARACTERS = 12
@@ -75,11 +73,11 @@ def stored_files(files: Sequence[MessageFile]) -> tuple[Attachment, ...]:
     return tuple(file.attachment for file in files if file.attachment is not None)
 
 
-def file_problems(files: Sequence[MessageFile]) -> Iterator[DiagnosticError]:
+def file_problems(files: Sequence[MessageFile]) -> Iterator[Notice]:
     """Yield why files cannot be used; the chat of the run is told as well."""
     for file in files:
         if file.problem:
-            yield DiagnosticError(phase=FILE_PHASE, error=truncate_json(file.problem))
+            yield Notice(about="input_files", text=truncate_json(file.problem))
 
 
 class _Message(NamedTuple):

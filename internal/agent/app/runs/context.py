@@ -70,7 +70,7 @@ class KnownFiles(msgspec.Struct):
 
 
 class RunContext(msgspec.Struct, frozen=True):
-    """One attempt of a run. `started_at` is its start in monotonic seconds.
+    """One attempt of a run.
 
     `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
     the session are used. `claimed` is given if this process has just stored the run.
@@ -80,7 +80,6 @@ class RunContext(msgspec.Struct, frozen=True):
     run: Run
     task: Task
     stream: SerializingEventListener
-    started_at: float
     use: WorkspaceUse
     deadline: float = math.inf
     claimed: ClaimedTask | None = None
