@@ -719,6 +719,7 @@ def _coordinator(
             run_services,
             make_prompt_builder(services, sandbox, tools, lessons),
             input_files,
+            folders=folders,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
             files_are_local=has_local_files(services.settings, services.home),

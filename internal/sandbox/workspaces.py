@@ -194,8 +194,9 @@ class Workspaces:
     def file_folders(self, session_id: SessionId, workspace: str) -> FileFolders:
         """Return the folders of a session for files.
 
-        They are in the workspace if that belongs to the session or one of its subtasks, else in the
-        home folder: also for a worktree, whose files are those of a repository.
+        Files that people sent are in the workspace if that belongs to the session or one of its
+        subtasks, else in the home folder: also for a worktree, whose files are those of a
+        repository.
         """
         own = self.folders.path(session_id)
         is_own = workspace == own or self.task_folders.contains(workspace, session_id)
@@ -203,13 +204,14 @@ class Workspaces:
         read_only: tuple[str, ...] = ()
         if self.worktree_folders.contains(workspace, session_id):
             read_only = tuple(filter(None, [self.worktrees.objects(workspace)]))
-        return FileFolders(str(folder / "input"), str(folder / "output"), read_only)
+        return FileFolders(str(folder / "input"), str(Path(workspace) / "output"), read_only)
 
     def _create_file_folders(self, session_id: SessionId, workspace: str) -> None:
         folders = self.file_folders(session_id, workspace)
-        if Path(folders.input).parent.parent == self.files.root:
+        if not folders.are_together:
             self.files.create(session_id)
-        for folder in (Path(folders.input), Path(folders.output)):
+        made = folders[:2] if folders.are_together else (folders.input,)
+        for folder in map(Path, made):
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
             except FileExistsError:

@@ -232,8 +232,6 @@ async def list_dir(
     lines, total = await asyncio.to_thread(_listing, context.workspace, path)
     if total > len(lines):
         lines.append(f"[{total - len(lines):,} more of {total:,} entries are not shown]")
-    if context.workspace.outside and not path.parts and not path.place:
-        lines.append(_session_folders_note(lines))
     return ToolOutcome("\n".join(lines) or "[the folder is empty]", metadata={"entries": total})
 
 
@@ -252,12 +250,6 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
     ):
         first = heapq.nsmallest(_MAX_ENTRIES, counted(entries), key=lambda entry: entry.name)
         return [_line(folder, entry) for entry in first], total
-
-
-def _session_folders_note(lines: list[str]) -> str:
-    own = " and ".join(f"./{name}/" for name in ("input", "output") if f"{name}/" in lines)
-    note = "input/ and output/ are the folders of the session"
-    return f"[{note}; {own} belongs to the workspace]" if own else f"[{note}]"
 
 
 def _line(folder: int, entry: os.DirEntry[str]) -> str:

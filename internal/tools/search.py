@@ -67,7 +67,7 @@ async def search_files(
         else _ripgrep_command(context.ripgrep, options)
     )
     matches = _Matches(
-        shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.place)
+        shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.outside)
     )
     finished = await context.sandbox.run(
         SandboxCommand(
@@ -101,7 +101,7 @@ def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     if not folder.is_relative_to(root):  # replaced since it was opened
         raise ToolError(f"{path} leads outside the workspace")
     shown = "" if folder == root else f"{folder.relative_to(root).as_posix()}/"
-    return f"{path.place}/{shown}" if path.place else shown, str(folder), file
+    return f"{path.outside}/{shown}" if path.outside else shown, str(folder), file
 
 
 def _fallback_command(options: SearchOptions) -> tuple[str, ...]:

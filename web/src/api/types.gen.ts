@@ -111,14 +111,14 @@ export interface BackgroundCommand {
   address?: string;
 }
 
-/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large, or `cut`. */
+/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large or no call named it, or `cut`. */
 export interface ChangeDiffView {
   change: FileChangeView;
   diff: string;
   note: "" | "binary" | "cut" | "not_kept" | "secret";
 }
 
-/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it. `total` counts all changes, `changes` are at most `limit`. */
+/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most `limit`. */
 export interface ChangesView {
   changes: Array<FileChangeView>;
   total: number;

@@ -198,7 +198,7 @@ class ReplSession:
             "model": self.model,
             "folder": self.place,
             "context": self.messages("context_part", percent=percent) if percent else "",
-            "cost": format_cost(view.cost) if view.cost else "",
+            "cost": format_cost(view.cost.dollars) if view.cost.dollars else "",
         }
 
     def _mode(self) -> str:
@@ -383,7 +383,7 @@ class ReplSession:
             if waiting.is_given_back:
                 self.view.add_given_back(waiting.text)
         self._asked = len(self.view.questions)
-        self.view.is_cost_old = True
+        self.view.cost.is_old = True
         self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
         await self._read_cost()
@@ -582,7 +582,7 @@ class ReplSession:
                         self.start(self._take_back(*self.view.given_back.popitem()))
                     self._send_queued()
                     self._call_attention()
-                    if self.view.is_cost_old:
+                    if self.view.cost.is_old:
                         self.start(self._read_cost())
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
@@ -603,13 +603,13 @@ class ReplSession:
 
     async def _read_cost(self) -> None:
         """Read what the session has cost; without the gateway what was known stays."""
-        self.view.is_cost_old, session_id = False, self.session_id
+        self.view.cost.is_old, session_id = False, self.session_id
         if session_id is None:
             return
         with suppress(GatewayError):
             used = await (await self.ready()).client.usage("session", session_id)
             if self.session_id == session_id:
-                self.view.cost = sum(one.cost or 0.0 for one in used)
+                self.view.cost.dollars = sum(one.cost or 0.0 for one in used)
                 self.redraw()
 
     async def _mark_read(self) -> None:

@@ -46,6 +46,17 @@ class RequestUsage(NamedTuple):
         return round(100 * self.input / self.window) if self.window else 0
 
 
+@dataclass
+class SessionCost:
+    """Cost of a session in US dollars, as far as prices are known.
+
+    It `is_old` if a run has ended since it was read.
+    """
+
+    dollars: float = 0.0
+    is_old: bool = False
+
+
 @dataclass(frozen=True)
 class _Item:
     """Lines to print. A blank row separates items of different kinds."""
@@ -83,10 +94,7 @@ class TranscriptView:
         self.last_answer = ""
         self.changes: list[str] = []
         """The diffs of the changed files, oldest first."""
-        self.cost = 0.0
-        """What the session has cost, in US dollars, as far as prices are known."""
-        self.is_cost_old = False
-        """True if a run has ended since the cost was read."""
+        self.cost = SessionCost()
         self.ended_after = 0.0
         """How long a run took that has ended, in seconds, until someone has taken notice of it."""
         self.waiting: dict[int, str] = {}
@@ -150,7 +158,7 @@ class TranscriptView:
         self.thoughts = ""
         self.subtasks, self.moved = SubtaskRows(self._messages, self._glyphs), {}
         self.request, self.last_answer, self.changes = RequestUsage(), "", []
-        self.cost = 0.0
+        self.cost = SessionCost()
 
     def set_messages(self, messages: MessageCatalog) -> None:
         """Change the language."""
@@ -247,7 +255,7 @@ class TranscriptView:
                 self.subtasks.add_created(event)
             case "workflow.result.final" | "workflow.result.cancelled" as name:
                 self._end_questions(event["run_id"])
-                self.is_cost_old = True
+                self.cost.is_old = True
                 if event["task_id"] in self.moved:
                     text = self.moved.pop(event["task_id"])
                     result = payload if name == "workflow.result.final" else None
@@ -508,7 +516,7 @@ class TranscriptView:
 
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
-        self.is_cost_old = True
+        self.cost.is_old = True
         self.is_plan_over |= event["run_id"] == self._plan_run
         self._last_reply = ""
         self._end_questions(event["run_id"])
