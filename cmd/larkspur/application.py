@@ -280,6 +280,8 @@ class Application:
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
         finding = f"can be opened (schema version {version})"
+        if names := database.without_effect:
+            finding += f"; these parameters have no effect: {', '.join(names)}"
         return Check("database", "ok", f"{database.shown} {finding}.")
 
     def check_models(self, config: str | None) -> list[Check]:

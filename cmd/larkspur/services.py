@@ -115,7 +115,7 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
-from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_places
+from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
 from larkspur.file_storage import (
     NO_HOST,
     changes_folder,
@@ -632,7 +632,7 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
         private=private_places(loaded),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
-        skills=[place.folder for place in skill_places(loaded)],
+        skills=skill_folders(loaded),
         container=ContainerSettings(settings.engine, settings.image),
         time_zone=chosen_time_zone(),
     )

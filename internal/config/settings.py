@@ -134,6 +134,12 @@ class DatabaseSettings(Section):
         return self.url.get_secret_value() if self.path is None else str(self.path)
 
     @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The parameters of the URL that are passed over."""
+        text = self.url.get_secret_value()
+        return parse_address(text).parameters.without_effect if is_postgres(text) else ()
+
+    @property
     def shown(self) -> str:
         """The path or URL in messages, without a password."""
         return self.url.shown if self.path is None else str(self.path)

@@ -12,7 +12,6 @@ import math
 import secrets
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -21,6 +20,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.auth import COOKIE_CHARACTERS, LoginSecrets, token_id
 from internal.channels.web.errors import HttpError, error_response, to_http_error
+from internal.channels.web.public_address import (
+    cookie_name,
+    is_own_host,
+    origin_of,
+    own_origins,
+    page_origin,
+)
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
@@ -44,8 +50,6 @@ LOGIN_KEY_HEADER = b"x-larkspur-login-key"
 """Header in which the page sends the login key; other origins cannot send it."""
 LINGER_TIMEOUT_SECONDS = 2.0
 CONTENT_TOO_LARGE = 413
-_DEFAULT_HTTP_PORT = 80
-_DEFAULT_HTTPS_PORT = 443
 
 _NO_STORE = (b"cache-control", b"no-store")
 
@@ -177,12 +181,12 @@ class HostCheck:
     """Rejects an unknown Host header, which protects against DNS rebinding."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._hosts = own_hosts(settings)
+        self._settings = settings
 
     def __call__(self, context: RequestContext) -> None:
         """Require exactly one Host header that names this server."""
         hosts = context.headers(b"host")
-        if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._hosts:
+        if len(hosts) != 1 or not is_own_host(hosts[0].decode("latin-1"), self._settings):
             raise HttpError(
                 421,
                 "foreign_host",
@@ -315,57 +319,6 @@ def require_principal(context: RequestContext) -> None:
 
 def _unauthorized(message: str) -> HttpError:
     return HttpError(401, "unauthorized", message, {"www-authenticate": "Bearer"})
-
-
-def page_origin(context: RequestContext, settings: ServerSettings) -> str:
-    """Return the origin of the pages that this server serves at the host of a request.
-
-    Browsers send no Origin with most requests to the own origin, so it follows from the Host.
-    """
-    host = context.headers(b"host")[0].decode("latin-1").lower()
-    public_url = settings.public_url or ""
-    return origin_of(public_url) if host == _authority(public_url) else f"http://{host}"
-
-
-def origin_of(url: str) -> str:
-    """Return the origin of a URL as browsers send it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower()
-
-
-def own_hosts(settings: ServerSettings) -> frozenset[str]:
-    """Return the values of the Host header that name this server."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    names = {"127.0.0.1", "localhost", "[::1]", host.lower()}
-    hosts = {f"{name}:{settings.port}" for name in names}
-    if settings.port == _DEFAULT_HTTP_PORT:  # browsers omit it
-        hosts |= names
-    if settings.public_url:
-        hosts.add(_authority(settings.public_url))
-    return frozenset(hosts)
-
-
-def own_origins(settings: ServerSettings) -> frozenset[str]:
-    """Return the origins of the pages that this server serves."""
-    origins = {f"http://{host}" for host in own_hosts(settings)}
-    if settings.public_url:
-        origins.discard(f"http://{_authority(settings.public_url)}")
-        origins.add(origin_of(settings.public_url))
-    return frozenset(origins)
-
-
-def cookie_name(origin: str) -> str:
-    """Return the name of the login cookie of pages of an origin.
-
-    All ports of a host share their cookies. Gateways behind one proxy have the same origin.
-    """
-    parts = urlsplit(origin)
-    default = _DEFAULT_HTTPS_PORT if parts.scheme == "https" else _DEFAULT_HTTP_PORT
-    return f"larkspur-{parts.port or default}"
-
-
-def _authority(url: str) -> str:
-    return urlsplit(url).netloc.lower()
 
 
 def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:

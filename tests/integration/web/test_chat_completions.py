@@ -57,7 +57,10 @@ async def test_a_completion_is_the_answer_of_a_task(home: Path) -> None:
     async with opened(home) as (app, client):
         assert (await client.models.list()).data[0].id == "larkspur"
         made = await client.chat.completions.create(
-            model="larkspur", messages=[user("greet me")], temperature=0.2
+            model="larkspur",
+            messages=[user("greet me")],
+            temperature=0.2,
+            extra_body={"stream": None, "tools": None, "stop": None},  # as some clients do
         )
         assert made.choices[0].message.content == "hello there"
         assert made.choices[0].finish_reason == "stop"
