@@ -18,6 +18,7 @@ from internal.agent.ports.documents import (
     DocumentText,
     FileForm,
     Picture,
+    WebPage,
 )
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
@@ -50,6 +51,7 @@ class _Header(msgspec.Struct, frozen=True):
     width: int = 0
     height: int = 0
     unchanged: bool = False
+    page: WebPage | None = None
 
 
 class ChildDocumentReader:
@@ -134,16 +136,17 @@ class ChildDocumentReader:
             pages=header.parts,
         )
 
-    async def convert_html(self, html: bytes, charset: str, /) -> str:
-        """Return the visible text of a web page as Markdown; see the port.
+    async def convert_html(self, html: bytes, charset: str, address: str, /) -> WebPage:
+        """Return the main content of a web page as Markdown; see the port.
 
         Raises:
             DocumentUnreadable: it cannot be converted.
         """
         if not html:
-            return ""
-        _, content = await self._ask(html, "html", charset, "", "0", "0")
-        return content.decode("utf-8", "replace")
+            return WebPage(has_text=False)
+        header, content = await self._ask(html, "html", charset, address, "0", "0")
+        page = header.page or WebPage()
+        return msgspec.structs.replace(page, text=content.decode("utf-8", "replace"))
 
     async def _read_file(self, descriptor: int, *request: str) -> tuple[_Header, bytes]:
         try:

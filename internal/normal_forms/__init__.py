@@ -2,6 +2,7 @@
 
 - `urls`: URLs taken apart and joined
 - `addresses`: host names and IP addresses, and which of them may be connected to
+- `web_encodings`: text encodings by their declared names
 - `json_schema`: JSON Schemas of types
 - `instants`: points in time
 - `http_status`: reason phrases of HTTP
