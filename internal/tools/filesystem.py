@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
@@ -17,6 +18,7 @@ from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import format_size
 from internal.agent.ports.instructions import FILE_NAMES
 from internal.agent.ports.tools import ToolOutcome
+from internal.normal_forms.names import fold_name, spell_name
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
@@ -38,7 +40,8 @@ async def read_file(
     offset: Annotated[
         int,
         msgspec.Meta(ge=1),
-        "The first line to return, or the first character of a document, counted from 1.",
+        "The first line to return, or the first character of a document, counted from 1. Results"
+        " give the offset inside of a line that is too long.",
     ] = 1,
     limit: Annotated[int, msgspec.Meta(ge=1), "Return at most this many lines of a text."] = 2_000,
     *,
@@ -74,26 +77,64 @@ def _selected_lines(path: WorkspacePath, content: str, offset: int, limit: int) 
     lines = content.split("\n")
     if lines[-1] == "":
         lines.pop()
-    if offset > max(len(lines), 1):
-        raise ToolError(f"{path} has {len(lines):,} lines: there is no line {offset:,}")
-    shown = list(_fitting(lines[offset - 1 : offset - 1 + limit]))
-    text = "\n".join(shown)
-    following = offset + len(shown)
-    if (left := len(lines) - following + 1) > 0:
-        text += f"\n[{left:,} of {len(lines):,} lines follow: offset={following} reads on]"
+    total = len(lines)
+    place = _Place(offset - 1, 0)
+    if offset > max(total, 1):
+        place = _place_in_long_line(path, lines, offset)
+    wanted = lines[place.line : place.line + limit]
+    if place.skipped:
+        wanted[0] = wanted[0][place.skipped :]
+    shown = list(_fitting(wanted))
+    text = "\n".join(line[:MAX_RESULT_CHARS] for line in shown)
+    following = place.line + len(shown) + 1
+    notes = []
+    if place.skipped:
+        notes.append(
+            f"[line {place.line + 1:,} of {path}, from character {place.skipped + 1:,} on]\n"
+        )
+    if shown and (cut := len(shown[-1]) - MAX_RESULT_CHARS) > 0:
+        before = sum(map(len, lines[: place.line])) + place.line + place.skipped
+        onward = f"offset={total + before + MAX_RESULT_CHARS} reads on in it"
+        text += f"[… {cut:,} more characters in this line: {onward}]"
+    if (left := total - following + 1) > 0:
+        text += f"\n[{left:,} of {total:,} lines follow: offset={following} reads on]"
     if not lines:
         text = "[the file is empty]"
-    return ToolOutcome(text, metadata={"lines": len(shown), "total_lines": len(lines)})
+    return ToolOutcome(
+        "".join((*notes, text)), metadata={"lines": len(shown), "total_lines": total}
+    )
+
+
+class _Place(NamedTuple):
+    """A place in a text: a line, counted from 0, and how many of its characters are skipped."""
+
+    line: int
+    skipped: int
+
+
+def _place_in_long_line(path: WorkspacePath, lines: list[str], offset: int) -> _Place:
+    """Return the place that an offset beyond the last line stands for: a character of a long line.
+
+    It is the number of the lines and of the characters before it, so that no line has this offset.
+
+    Raises:
+        ToolError: there is no such line, or it fits into a result.
+    """
+    before = offset - len(lines)
+    for number, line in enumerate(lines):
+        if len(line) > MAX_RESULT_CHARS and 0 <= before < len(line):
+            return _Place(number, before)
+        before -= len(line) + 1
+    raise ToolError(f"{path} has {len(lines):,} lines: there is no line {offset:,}")
 
 
 def _fitting(lines: list[str]) -> Iterator[str]:
-    """Yield the first lines that fit; a single line that is too long is truncated."""
+    """Yield the first lines that fit; the first one in any case."""
     remaining = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
         if len(line) > remaining and number:
             return
-        cut = len(line) - remaining
-        yield line if cut <= 0 else f"{line[:remaining]}[… {cut:,} more characters in this line]"
+        yield line
         remaining -= len(line) + 1
         if remaining <= 0:
             return
@@ -130,15 +171,16 @@ async def _preview_write(context: ToolContext, path: WorkspacePath, content: str
     encode_text(content)
 
     def diff() -> str:
+        found = context.workspace.find(path)
         try:
-            before = _current_text(context.workspace, path)
+            before = _current_text(context.workspace, found)
         except ToolError as error:  # it can be replaced all the same
             return f"[no preview: {error}]"
         if before == content:
-            raise ToolError(f"{path} has exactly this content already: nothing to write")
-        if _instructs(path):  # a yes is to the whole text, see `_remember_agreement`
+            raise ToolError(f"{found} has exactly this content already: nothing to write")
+        if _instructs(found):  # a yes is to the whole text, see `_remember_agreement`
             before = ""
-        return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
+        return unified_diff(escape_name(str(found)), before, content) or "[a new empty file]"
 
     return await asyncio.to_thread(diff)
 
@@ -174,7 +216,7 @@ async def write_file(
         raise ToolError(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
-    async with context.locks.hold(context.workspace, path):
+    async with context.locks.hold(context.workspace, path) as path:  # noqa: PLR1704 - as it exists
         await _begin_change(context, path)
         created = await run_to_completion(context.workspace.write, path, encoded)
         if context.call.is_agreed and _instructs(path):
@@ -251,7 +293,10 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
         os.scandir(folder) as entries,
     ):
         first = heapq.nsmallest(_MAX_ENTRIES, counted(entries), key=lambda entry: entry.name)
-        return [_line(folder, entry) for entry in first], total
+        looks = Counter(fold_name(entry.name) for entry in first)
+        return [
+            _line(folder, entry, is_alone=looks[fold_name(entry.name)] == 1) for entry in first
+        ], total
 
 
 def _session_folders_note(lines: list[str]) -> str:
@@ -260,8 +305,9 @@ def _session_folders_note(lines: list[str]) -> str:
     return f"[{note}; {own} belongs to the workspace]" if own else f"[{note}]"
 
 
-def _line(folder: int, entry: os.DirEntry[str]) -> str:
-    name = escape_name(entry.name)
+def _line(folder: int, entry: os.DirEntry[str], *, is_alone: bool) -> str:
+    """Return an entry; one that looks like another one of the folder is spelled out."""
+    name = escape_name(entry.name) if is_alone else spell_name(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
@@ -299,8 +345,9 @@ async def _preview_edit(
     """Return the diff that the call would make now."""
 
     def diff() -> str:
-        edit = _plan_edit(context.workspace, path, (old_string, new_string), replace_all)
-        return unified_diff(escape_name(str(path)), edit.before, edit.after)
+        found = context.workspace.find(path)
+        edit = _plan_edit(context.workspace, found, (old_string, new_string), replace_all)
+        return unified_diff(escape_name(str(found)), edit.before, edit.after)
 
     return await asyncio.to_thread(diff)
 
@@ -323,7 +370,7 @@ async def edit_file(
 
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
     """
-    async with context.locks.hold(context.workspace, path):
+    async with context.locks.hold(context.workspace, path) as path:  # noqa: PLR1704 - as it exists
         await _begin_change(context, path)
         edit = await run_to_completion(
             _edit, context.workspace, path, (old_string, new_string), replace_all

@@ -84,13 +84,23 @@ class FileLocks:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[None]:
-        """Keep other calls of this process from changing a file while a block runs."""
-        named = "/".join((workspace.root_of(path), *path.parts))
-        real = await asyncio.to_thread(destination, named)
+    async def hold(
+        self, workspace: Workspace, path: WorkspacePath
+    ) -> AsyncGenerator[WorkspacePath]:
+        """Keep other calls of this process from changing a file while a block runs.
+
+        Yields the path under which it exists, see `Workspace.find`.
+        """
+        found, real = await asyncio.to_thread(_locate, workspace, path)
         lock = self._locks.setdefault(real, asyncio.Lock())
         async with lock:
-            yield
+            yield found
+
+
+def _locate(workspace: Workspace, path: WorkspacePath) -> tuple[WorkspacePath, str]:
+    """Return the path of an existing file, and where it leads."""
+    found = workspace.find(path)
+    return found, destination("/".join((workspace.root_of(found), *found.parts)))
 
 
 class ToolContext(msgspec.Struct, frozen=True):
