@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -15,12 +15,13 @@ import msgspec
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.domain.text import format_size
+from internal.agent.domain.text import format_size, truncate
 from internal.agent.ports.instructions import FILE_NAMES
 from internal.agent.ports.tools import ToolOutcome
 from internal.normal_forms.names import fold_name, spell_name
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
+from internal.tools.similar_text import carry_over, find_similar
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
 from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Workspace, WorkspacePath
 
@@ -332,6 +333,7 @@ def escape_name(name: str) -> str:
 
 
 _MAX_LINE_NUMBERS = 10
+_MAX_QUOTED_CHARS = 2_000
 
 
 async def _preview_edit(
@@ -369,6 +371,7 @@ async def edit_file(
     """Replace an exact piece of text in a file and return the change as a diff.
 
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
+    If it does not occur, a text that differs in the form of its quotes and blanks is replaced.
     """
     async with context.locks.hold(context.workspace, path) as path:  # noqa: PLR1704 - as it exists
         await _begin_change(context, path)
@@ -379,19 +382,27 @@ async def edit_file(
     output = OutputBuffer()
     output.write(encode_text(diff))
     places = "1 place" if edit.replacements == 1 else f"{edit.replacements:,} places"
+    note = ""
+    if edit.found:
+        shown = truncate(msgspec.json.encode(edit.found).decode(), _MAX_QUOTED_CHARS)
+        note = f"\n[old_string was not there; this looks the same and was replaced: {shown}]"
     return ToolOutcome(
-        f"{path} changed in {places}:\n{output.text()}",
+        f"{path} changed in {places}:\n{output.text()}{note}",
         metadata={"path": str(path), "diff": output.text(), "replacements": edit.replacements},
     )
 
 
 class _Edit(NamedTuple):
-    """A change to a file: its text before and after, and the number of replacements."""
+    """A change to a file: its text before and after, and the number of replacements.
+
+    `found` is what was replaced, if it only looks like what was to be replaced, else "".
+    """
 
     original: FileContents
     before: str
     after: str
     replacements: int
+    found: str
 
 
 def _edit(
@@ -418,25 +429,53 @@ def _plan_edit(
         old, new = old.replace("\n", "\r\n"), re.sub("\r?\n", "\r\n", new)
     if old == new:
         raise ToolError("old_string and new_string are the same: nothing would change")
-    count = before.count(old)
-    if count == 0:
-        raise ToolError(f"old_string is not in {path}{_hint(before, old)}")
-    if count > 1 and not everywhere:
-        lines = _line_numbers(before, old)
-        raise ToolError(
-            f"old_string occurs {count:,} times in {path}, at lines {lines}: add lines around it"
-            " until it is unique, or set replace_all"
+    count, after, found = before.count(old), before.replace(old, new), ""
+    starts = _occurrences(before, old)
+    if not count:
+        similar = find_similar(before, old)
+        if not similar:
+            raise ToolError(f"old_string is not in {path}{_hint(before, old)}")
+        count, found = len(similar), before[slice(*similar[0])]
+        starts, after = (
+            (start for start, _ in similar),
+            _replace_similar(before, similar, (old, new)),
         )
-    after = before.replace(old, new)
+    if count > 1 and not everywhere:
+        lines = _line_numbers(before, starts)
+        where = f"occurs {count:,} times in {path}, at lines {lines}"
+        if found:
+            where = f"is not in {path}, and {count:,} texts look the same, at lines {lines}"
+        raise ToolError(
+            f"old_string {where}: add lines around it until it is unique, or set replace_all"
+        )
+    if after == before:
+        raise ToolError("old_string and new_string look the same: nothing would change")
     if len(encode_text(after)) > MAX_BYTES:
         raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
-    return _Edit(contents, before, after, count)
+    return _Edit(contents, before, after, count, found)
 
 
-def _line_numbers(text: str, wanted: str) -> str:
-    """Return the line numbers of the occurrences."""
-    found = itertools.islice(re.finditer(re.escape(wanted), text), _MAX_LINE_NUMBERS + 1)
-    numbers = [str(text.count("\n", 0, match.start()) + 1) for match in found]
+def _replace_similar(text: str, places: list[tuple[int, int]], change: tuple[str, str]) -> str:
+    """Return a text with a change at places that look like what is to be replaced."""
+    parts: list[str] = []
+    at = 0
+    for start, end in places:
+        parts += text[at:start], carry_over(text[start:end], *change)
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _occurrences(text: str, wanted: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + len(wanted))
+
+
+def _line_numbers(text: str, starts: Iterable[int]) -> str:
+    """Return the line numbers of the first places."""
+    first = itertools.islice(starts, _MAX_LINE_NUMBERS + 1)
+    numbers = [str(text.count("\n", 0, start) + 1) for start in first]
     shown = ", ".join(numbers[:_MAX_LINE_NUMBERS])
     return f"{shown} …" if len(numbers) > _MAX_LINE_NUMBERS else shown
 
@@ -449,7 +488,9 @@ def _hint(text: str, wanted: str) -> str:
         return ""
     for number, line in enumerate(lines):
         if line == sought[0] and lines[number : number + len(sought)] == sought:
-            return f": line {number + 1} differs from it in blanks only; copy it exactly"
+            there = "\n".join(text.splitlines()[number : number + len(sought)])
+            shown = truncate(msgspec.json.encode(there).decode(), _MAX_QUOTED_CHARS)
+            return f": line {number + 1} differs from it in blanks only; copy it exactly: {shown}"
     starts = [str(number) for number, line in enumerate(lines, start=1) if line == sought[0]]
     if not starts:
         return ": read the file again and copy the text exactly"

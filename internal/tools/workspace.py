@@ -47,7 +47,7 @@ _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4_000
 _MAX_SHOWN_NAMES = 5
 # what shells replace at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
-_EXPANDED_START = re.compile(r"~|~[a-z][\w-]*(?=/)|\$\{?[A-Z_][A-Z0-9_]*\}?|file:(?=/)")
+_EXPANDED_START = re.compile(r"~[a-z][\w-]*(?=/)|~|\$\{?[A-Z_][A-Z0-9_]*\}?|file:(?=/)")
 _MESSAGES = {
     errno.ENOENT: "{} does not exist in the workspace",
     errno.EXDEV: "{} leads outside the workspace through a symbolic link",
