@@ -270,7 +270,7 @@ class Workspace:
             try:
                 folder = open_beneath(root, names, os.O_RDONLY | os.O_DIRECTORY)
             except OSError:  # said when it is opened
-                return path
+                break
             try:
                 found = self._names_of(folder, part, path)
             finally:
