@@ -9,6 +9,7 @@ from typing import NamedTuple
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.output import print_error
 from internal.channels.cli.task_request import decode_argument
+from internal.normal_forms.names import names_like, spell_name
 
 MAX_FILES = 50
 """Maximum number of files of a task."""
@@ -95,6 +96,26 @@ def check_file(path: str) -> InputFile:
     return _check(path)[0]
 
 
+def existing_path(path: str) -> str:
+    """Return the path of what is there under names that look the same, the path itself if none is.
+
+    Raises:
+        CliExit: several names in a folder look the same, and none is exactly the one in the path.
+    """
+    folder, name = os.path.split(path)
+    if not name or "\0" in path or os.path.lexists(path):
+        return path
+    folder = existing_path(folder)
+    try:
+        found = names_like(name, os.listdir(folder or "."))  # noqa: PTH208 - without pathlib
+    except (OSError, ValueError):  # said when the file is opened
+        return path
+    if len(found) > 1:
+        shown = ", ".join(map(spell_name, found))
+        raise _unusable(path, f"is ambiguous: {shown} look the same")
+    return os.path.join(folder, found[0] if found else name)  # noqa: PTH118 - without pathlib
+
+
 def _open(path: str) -> int:
     """Open a regular file for reading; anything else is refused without waiting for it."""
     if "\0" in path:  # Python's own sentence depends on its version
@@ -126,6 +147,7 @@ def _check_kind(path: str, mode: int) -> None:
 
 def _check(path: str) -> tuple[InputFile, tuple[int, int]]:
     """Return a file, and what identifies it on this machine."""
+    path = existing_path(path)
     descriptor = _open(path)
     try:
         status, head = os.fstat(descriptor), os.read(descriptor, _HEAD_BYTES)

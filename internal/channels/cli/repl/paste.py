@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from internal.channels.cli.input_files import MAX_FILES, InputFile, check_file
+from internal.channels.cli.input_files import MAX_FILES, InputFile, check_file, existing_path
 
 _MAX_LINES, _MAX_CHARACTERS = 8, 800
 """A longer paste becomes a placeholder."""
@@ -110,6 +110,7 @@ def mentioned_files(text: str, folder: Path) -> list[InputFile]:
         for name in (word, word.rstrip(_PUNCTUATION)):
             path = os.path.expanduser(os.path.join(folder, name))  # noqa: PTH111, PTH118 - never raises
             with suppress(OSError, ValueError):
+                path = existing_path(path)
                 if Path(path).is_file():
                     found.setdefault(os.path.realpath(path), check_file(path))
                     break
