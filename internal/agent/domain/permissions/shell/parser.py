@@ -16,6 +16,7 @@ import msgspec
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Point, Tree
 
+from internal.agent.domain.permissions.shell.plain_lines import plain_lines
 from internal.agent.domain.permissions.shell.programs import changes_directory
 from internal.agent.domain.permissions.shell.words import (
     EXPANSIONS,
@@ -34,6 +35,7 @@ MAX_BARS = 1_000  # the recovery from an error after a pipeline takes quadratic 
 MAX_PARSER_READS = 4_000
 """How often the parser may fetch 1 KB of the text: it may scan all that follows for every token."""
 
+_TOO_LONG = "it is too long to be checked"
 _READ_BYTES = 1024
 _MARK = re.compile(r"[^\w\s]|\s+")
 _BAR = re.compile(r"\|")
@@ -110,15 +112,29 @@ class ReadLimit:
 
 def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
     """Return the parts of a command text. Never raises; the time is bounded by the limits above."""
+    limit = limit or ReadLimit()
+    plain = plain_lines(text[:MAX_BYTES])
+    problem = _text_problem(text, is_continued=plain is None and "\\\n" in text)
+    parts, found = _read_parts(text if plain is None else plain.text, limit)
+    problem = problem or found
+    for document in () if plain is None else plain.documents:
+        # the first part is the colon
+        inner, found = _read_parts(f": <<<{document}", limit)
+        parts += inner[1:]
+        problem = problem or found
+    return Script(tuple(_mark_unknown_folders(parts)), problem)
+
+
+def _read_parts(text: str, limit: ReadLimit) -> tuple[list[ParsedCommand | Redirect], str]:
+    """Return the parts of a text without here-documents, and why they may be incomplete."""
     readable = _truncate(text)
-    problem = _text_problem(text, readable)
     raw = encode_for_parser(readable)
-    tree = _parse_tree(raw, limit or ReadLimit())
+    tree = _parse_tree(raw, limit)
     if tree is None:
-        return Script((), problem or "it is too complex to be checked")
+        return [], "it is too complex to be checked"
     reader = _Reader(raw)
     reader.read(tree.root_node)
-    return Script(tuple(_mark_unknown_folders(reader.parts)), problem or reader.problem)
+    return reader.parts, _TOO_LONG if readable != text else reader.problem
 
 
 def _parse_tree(raw: bytes, limit: ReadLimit) -> Tree | None:
@@ -407,13 +423,13 @@ def _leaves(node: Node) -> list[Node]:
     return leaves
 
 
-def _text_problem(text: str, readable: str) -> str:
-    """Return why a command text cannot be checked at all, or ""."""
-    if readable != text or len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        return "it is too long to be checked"
+def _text_problem(text: str, *, is_continued: bool) -> str:
+    """Return why a text cannot be checked at all, or ""."""
+    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        return _TOO_LONG
     if char := find_invisible(text):
         return f"it contains the invisible character {char!a}"
-    if "\\\n" in text:
+    if is_continued:
         return "it continues a line with a backslash; write it on one line"
     return ""
 
