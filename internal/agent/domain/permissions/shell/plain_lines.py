@@ -118,6 +118,9 @@ class _Reader:
             case "#" if starts_word:
                 end = text.find("\n", at)
                 self._copy(end if end >= 0 else len(text))
+            case "-" if starts_word and text[at + 1 : at + 2] in {"", *_BORDERS}:
+                self.result.append("'-'")  # the parser takes it for a part of what follows
+                self._at += 1
             case "<" | "(" | "[" | "\n":
                 self._read_operator(sign, starts_word=starts_word)
             case _:
