@@ -7,7 +7,7 @@ by which browsers read `gb2312` as GBK and `iso-8859-1` as windows-1252.
 import codecs
 import re
 
-import webencodings  # type: ignore[import-untyped]
+import webencodings  # type: ignore[import-untyped]  # has no type hints
 
 # the standard's decoders accept more than Python's codecs of the same name
 _WIDER_CODECS = {

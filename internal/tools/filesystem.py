@@ -172,8 +172,8 @@ async def _preview_write(context: ToolContext, path: WorkspacePath, content: str
     encode_text(content)
 
     def diff() -> str:
-        found = context.workspace.find(path)
         try:
+            found = context.workspace.find(path)
             before = _current_text(context.workspace, found)
         except ToolError as error:  # it can be replaced all the same
             return f"[no preview: {error}]"

@@ -3,7 +3,7 @@
 import codecs
 
 import pytest
-import webencodings  # type: ignore[import-untyped]
+import webencodings  # type: ignore[import-untyped]  # has no type hints
 
 from internal.normal_forms.web_encodings import (
     codec_of_label,
