@@ -26,6 +26,7 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.normal_forms.json_schema import type_schema
+from internal.normal_forms.names import fold_name
 from internal.open_files.paths import destination
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
@@ -92,7 +93,8 @@ class FileLocks:
         Yields the path under which it exists, see `Workspace.find`.
         """
         found, real = await asyncio.to_thread(_locate, workspace, path)
-        lock = self._locks.setdefault(real, asyncio.Lock())
+        # also for new files whose names look the same
+        lock = self._locks.setdefault(fold_name(real), asyncio.Lock())
         async with lock:
             yield found
 

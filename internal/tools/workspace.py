@@ -26,7 +26,7 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions import paths
 from internal.agent.ports.attachments import FileFolders
-from internal.normal_forms.names import names_like, spell_name
+from internal.normal_forms.names import fold_name, names_like, spell_name
 from internal.open_files.paths import (
     O_PATH,
     find_links,
@@ -143,9 +143,13 @@ def _session_relative(text: str, outside: Mapping[str, str]) -> str:
 
 
 def _relative(text: str, root: str) -> str:
+    """Return what follows the root in an absolute path; the root may look the same only."""
     folder = root.rstrip("/") + "/"
-    if f"{text}/".startswith(folder):
-        return text[len(folder) :] or "."
+    depth = folder.count("/")
+    names = f"{text}/".split("/")
+    above = "/".join((*names[:depth], ""))
+    if above == folder or fold_name(above) == fold_name(folder):
+        return "/".join(names[depth:-1]) or "."
     raise ToolError(f"{text} is outside the workspace")
 
 

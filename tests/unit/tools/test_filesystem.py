@@ -399,3 +399,10 @@ async def test_blanks_of_another_number_are_quoted(call: Call, root: Path) -> No
     assert str(raised.value).endswith(
         r'line 1 differs from it in blanks only; copy it exactly: "if x:\n\treturn  1"'
     )
+
+
+async def test_writers_of_names_that_look_the_same_make_one_file(call: Call, root: Path) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for name in ("caf\u00e9", "cafe\u0301", "caf\u00e9\u200b"):
+            tasks.create_task(call("write_file", path=name, content="x"))
+    assert (await call("list_dir")).metadata == {"entries": 1}

@@ -371,3 +371,18 @@ def test_a_look_alike_leads_to_nothing_that_the_name_does_not(
         read(guarded, "My Home/key file")
     with pytest.raises(ToolError, match="belongs to Larkspur"):
         write(guarded, "My Home/key file")
+
+
+def test_an_absolute_path_may_look_like_the_workspace_only(tmp_path: Path) -> None:
+    root = tmp_path / "Cafe\u0301\u202f1"
+    root.mkdir()
+    (root / "a.txt").write_bytes(b"inside")
+    (tmp_path / "Caf\u00e9 12").mkdir()
+    workspace = Workspace(str(root), unprotected(root))
+    assert read(workspace, f"{tmp_path}/Caf\u00e9 1/a.txt") == b"inside"
+    assert str(workspace.parse(f"{tmp_path}/Caf\u00e9 1")) == "."
+    for outside in (f"{tmp_path}/Caf\u00e9 12/a.txt", str(tmp_path), f"{tmp_path}/Caf\u00e9", "/"):
+        with pytest.raises(ToolError, match="outside the workspace"):
+            workspace.parse(outside)
+    everything = Workspace("/", unprotected(root))
+    assert str(everything.parse(f"{root}/a.txt")) == f"{root}/a.txt"[1:]
