@@ -56,7 +56,9 @@ from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
 from internal.config.types import ConfigError
+from internal.i18n.runs import RunMessages
 from internal.llm.addresses.entered_text import clean_key
+from internal.llm.model_catalog import make_model_book
 from internal.llm.registry import (
     PRICES_AS_OF,
     find_providers_of_key,
@@ -67,6 +69,7 @@ from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import check_database, read_rows
 from larkspur.file_storage import check_attachments, open_trust
 from larkspur.model_list import list_models
+from larkspur.provider_access import store_key
 from larkspur.services import (
     Services,
     make_gateway,
@@ -187,6 +190,7 @@ class Application:
                 (each.title, each.missing)
                 for each in loaded.settings.tools.web_search.configured_providers()
             ],
+            cost_limit=_cost_limit(loaded),
         )
 
     def find_providers_of_key(self, key: str) -> list[tuple[str, str]]:
@@ -196,6 +200,16 @@ class Application:
     def clean_key(self, text: str) -> str:
         """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
         return clean_key(text).value
+
+    def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider in the home folder, and return the title of the provider.
+
+        Raises:
+            NotFound, RequestError: there is no such provider, or it needs no key.
+            Conflict: the file or the environment sets its key.
+            ConfigError, HomeError: the settings cannot be used, or cannot be stored.
+        """
+        return store_key(self._load, provider, key)
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process; return its result.
@@ -582,3 +596,15 @@ def _log_to_file(loaded: Loaded) -> None:
 def _log_errors_only() -> None:
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _cost_limit(loaded: Loaded) -> str:
+    """Return why the limit in US dollars does not apply to the model of the settings, or ""."""
+    llm, agent = loaded.settings.llm, loaded.settings.agent
+    price = make_model_book(llm).prices.price(llm.model)
+    return RunMessages("en").cost_limit(
+        llm.model,
+        agent.max_cost or None,
+        agent.max_tokens or None,
+        is_priced=llm.provider == "offline" or price is not None,
+    )

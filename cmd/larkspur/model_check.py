@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from internal.channels.cli.application import Check, ServerModels
@@ -17,7 +17,7 @@ from internal.llm.addresses.check import (
 )
 from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.addresses.model_list import doubt_listed_model
-from internal.llm.registry import Provider, find_provider
+from internal.llm.registry import Provider, find_model, find_provider
 
 _PLACEHOLDER = "http://address.invalid"
 """In place of an address that is none, so that the other settings can be read."""
@@ -52,7 +52,30 @@ async def _check(loaded: Loaded, provider: Provider, entered: str | None) -> Che
     if doubt:
         all_names = f"`larkspur models list {provider.name}` shows all."
         return Check("model", "warn", doubt, f"{all_names} {left_out}".strip())
-    return Check("model", "ok", f"{model} of {provider.name}: {report.sentence}", left_out)
+    about, advice = describe_window(model, loaded.settings.llm.context_window, report.windows)
+    sentence = f"{model} of {provider.name}: {report.sentence} {about}".rstrip()
+    return Check("model", "warn" if advice else "ok", sentence, f"{advice} {left_out}".strip())
+
+
+def describe_window(model: str, used: int, listed: Mapping[str, int]) -> tuple[str, str]:
+    """Return what is known of the context window of a model, and what to set; "" for nothing.
+
+    Args:
+        model: its name.
+        used: the window of the settings, in tokens.
+        listed: the windows that its server lists.
+    """
+    known = find_model(model)
+    if known is not None and known.context_window:
+        return "", ""
+    window = listed.get(model)
+    if window is None:
+        guess = f"{used:,} tokens (llm.context_window) are a guess"
+        return f"Its context window is not known: {guess}.", ""
+    about = f"Its server says that the context window is {window:,} tokens"
+    if window >= used:
+        return f"{about}; runs use {used:,} of them (llm.context_window).", ""
+    return f"{about}, and runs use {used:,}.", f"Set llm.context_window to {window}."
 
 
 def _fallback_of(loaded: Loaded, provider: Provider) -> str:

@@ -51,6 +51,7 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
+from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
@@ -628,9 +629,16 @@ def _isolation(defaults: TaskDefaults) -> str:
     return "commands run on this machine, not isolated"
 
 
-def _limits(loaded: Loaded) -> str:
+def _limits(loaded: Loaded, defaults: TaskDefaults) -> str:
     agent, daily = loaded.settings.agent, loaded.settings.access.max_daily_cost
+    limits = defaults.limits
     cost = f"${agent.max_cost:.2f}" if agent.max_cost else "no cost limit"
+    if unpriced := RunMessages("en").cost_limit(
+        defaults.model, limits.max_cost, limits.max_tokens, is_priced=defaults.is_priced
+    ):
+        return (
+            f"{agent.max_iterations} iterations, {agent.run_timeout_seconds / 60:g} min. {unpriced}"
+        )
     minutes = f"{agent.run_timeout_seconds / 60:g} min"
     run = f"{agent.max_iterations} iterations, {minutes}, {cost} per run"
     return run if not daily else f"{run} · ${daily:.2f} per day for each person in a chat"
@@ -658,7 +666,7 @@ def _announce(
         f"  page   {_login(server)}",
         *lark,
         f"  model  {_model(loaded)}",
-        f"  limits {_limits(loaded)}",
+        f"  limits {_limits(loaded, defaults)}",
         f"  data   {loaded.home} · {_isolation(defaults)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",

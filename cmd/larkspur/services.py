@@ -6,7 +6,6 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 
 import asyncio
 import logging
-import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -567,7 +566,7 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     # with several hosts the folder may be on another one
     if spans_hosts(services.settings):
         return found
-    return msgspec.structs.replace(found, has_folder=os.path.isdir)
+    return msgspec.structs.replace(found, check_folder=services.workspaces.check)
 
 
 def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
@@ -720,6 +719,7 @@ def _coordinator(
             run_services,
             make_prompt_builder(services, sandbox, tools, lessons),
             input_files,
+            folders=folders,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
             files_are_local=has_local_files(services.settings, services.home),

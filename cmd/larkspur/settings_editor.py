@@ -14,7 +14,6 @@ from internal.agent.domain.errors import (
     Forbidden,
     InvalidRequest,
     ModelError,
-    NotFound,
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.messages import Message, Text
@@ -41,23 +40,28 @@ from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.addresses.model_list import doubt_listed_model
 from internal.llm.addresses.variants import addresses_of
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider, find_provider
+from internal.llm.registry import PROVIDERS, Provider
 from larkspur.model_check import request_for
 from larkspur.model_list import list_models
+from larkspur.provider_access import (
+    Stored,
+    change_access,
+    key_origin,
+    require_changeable_key,
+    require_key,
+    require_provider,
+    stored_origin,
+)
 from larkspur.services import Services
 
 CHECK_SECONDS = 45.0
 """How long the check of a key or of an app may take."""
-STORED = "stored"
-"""The origin of what is stored in the home folder."""
 SIMULATED = "flag"
 """The origin of the app of the simulator, the only one that no person chose."""
 _LARK_KEYS = ("enabled", "app_id", "app_secret", "domain")
 ADDRESS_SECONDS = 12.0
 """How long an address and a key may be tried before a model is asked."""
 _MAX_OUTPUT_TOKENS = 1_024  # models that think need some before the first word
-
-Stored = dict[str, Any]
 
 
 class SettingsEditor:
@@ -90,7 +94,7 @@ class SettingsEditor:
     async def check_key(self, principal: Principal, provider: str, access: ModelAccess) -> Finding:
         """Try an address and a key of the provider, then ask one of its models for a word."""
         _require_owner(principal)
-        found = _find_provider(provider)
+        found = require_provider(provider)
         request = self._requested(
             lambda: request_for(
                 self._loaded, self._reload, found, key=access.key, address=access.base_url
@@ -114,7 +118,7 @@ class SettingsEditor:
     async def list_server_models(self, principal: Principal, provider: str) -> ServerModelsView:
         """Ask the server of a provider which models it has."""
         _require_owner(principal)
-        found = _find_provider(provider)
+        found = require_provider(provider)
         request = self._requested(lambda: request_for(self._loaded, self._reload, found))
         report = await list_server_models(request)
         finding = Finding(
@@ -130,30 +134,19 @@ class SettingsEditor:
         The first key also chooses its provider, instead of the demo model.
         """
         _require_owner(principal)
-        found = _find_provider(provider)
+        found = require_provider(provider)
         if key is None and base_url is None:
             raise InvalidRequest("Name a key or a base_url.")
         key = clean_key(key).value if key else key
         base_url = clean_address(base_url).value if base_url else base_url
-        if key and found.key_variable is None:
-            raise InvalidRequest(f"{found.title} needs no key.")
         if key:
+            require_key(found)
             register_secret(key)
         if key is not None:
-            self._require_changeable(found)
+            require_changeable_key(self._loaded, found)
 
         def change(stored: Stored) -> None:
-            llm = stored.setdefault("llm", {})
-            if key is not None:
-                _put(llm, "keys", provider, key)
-            if base_url is not None:
-                _put(llm, "base_urls", provider, base_url)
-            is_needless = found.key_variable is None and bool(base_url)
-            if (key or is_needless) and self._is_demo and not self._loaded.provider_origin:
-                llm |= {"provider": provider, "model": found.default_model}
-            if key == "" and llm.get("provider") == provider:
-                del llm["provider"]
-                llm.pop("model", None)
+            change_access(stored, self._loaded, found, key=key, base_url=base_url)
 
         what = "key" if base_url is None else "address" if key is None else "key and address"
         action = "stored" if key or base_url else "removed"
@@ -164,7 +157,7 @@ class SettingsEditor:
         """Choose the default model, `provider:name`."""
         _require_owner(principal)
         provider, _, name = model.partition(":")
-        _find_provider(provider)
+        require_provider(provider)
         if not name.strip():
             raise InvalidRequest(
                 "model must have the form provider:name, such as openai:gpt-6-sol."
@@ -183,14 +176,16 @@ class SettingsEditor:
         _require_owner(principal)
         return self._lark_app()
 
-    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
-        """Check an app at Lark without storing it."""
+    async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
+        """Check an app at Lark without storing it; None is that of the settings."""
         _require_owner(principal)
-        register_secret(app.app_secret)
         from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
 
-        lark = {"enabled": True, **app._asdict()}
-        settings = self._load(flags={"channels": {"lark": lark}}).settings.channels.lark
+        settings = self._loaded.settings.channels.lark
+        if app is not None:
+            register_secret(app.app_secret)
+            lark = {"enabled": True, **app._asdict()}
+            settings = self._load(flags={"channels": {"lark": lark}}).settings.channels.lark
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 found = await check_app(settings, self._services.clock)
@@ -217,10 +212,6 @@ class SettingsEditor:
         await self._change(principal, what, change)
         return self._lark_app()
 
-    @property
-    def _is_demo(self) -> bool:
-        return self._loaded.settings.llm.provider == "offline"
-
     def _providers(self) -> ProvidersView:
         loaded, llm = self._loaded, self._loaded.settings.llm
         listed = list(list_models(loaded))
@@ -229,7 +220,7 @@ class SettingsEditor:
                 one.name,
                 one.title,
                 next(model.key for model in listed if model.provider == one.name),
-                _key_origin(loaded, one),
+                key_origin(loaded, one),
                 tuple(model.model for model in listed if model.provider == one.name),
                 next(iter(addresses_of(one)), ""),
                 str(loaded.stored.get("llm.base_urls", {}).get(one.name, "")),
@@ -238,14 +229,6 @@ class SettingsEditor:
         )
         default = f"{llm.provider}:{llm.model}"
         return ProvidersView(default, loaded.provider_origin, tuple(views), self._is_pending)
-
-    def _require_changeable(self, provider: Provider) -> None:
-        """Raise Conflict if the file or the environment sets the key of a provider."""
-        view = next(one for one in self._providers().providers if one.name == provider.name)
-        if view.key_origin not in {"", STORED}:
-            raise Conflict(
-                f"The key of {provider.title} comes from {view.key_origin}. Change it there."
-            )
 
     def _requested(self, make: Callable[[], AddressRequest]) -> AddressRequest:
         """Return what to try, in the time that a request of the page may take."""
@@ -257,7 +240,7 @@ class SettingsEditor:
     def _lark_app(self) -> LarkAppView:
         lark = self._loaded.settings.channels.lark
         origins = [self._loaded.origins.get(f"channels.lark.{name}", "") for name in _LARK_KEYS]
-        changeable = {"", SIMULATED, _stored_origin(self._loaded)}
+        changeable = {"", SIMULATED, stored_origin(self._loaded)}
         return LarkAppView(
             enabled=lark.enabled,
             app_id=lark.app_id or "",
@@ -310,13 +293,6 @@ def _require_owner(principal: Principal) -> None:
         raise Forbidden("Only the owner can see and change the settings.")
 
 
-def _find_provider(name: str) -> Provider:
-    found = find_provider(name)
-    if found is None:
-        raise NotFound(f"There is no provider {name[:80]}.")
-    return found
-
-
 async def _ask_model(provider: Provider, llm: LlmSettings, name: str) -> Finding:
     """Ask a model for a word."""
     client = build_model(llm)
@@ -349,14 +325,6 @@ def _left_out(access: ModelAccess) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _put(llm: Stored, section: str, provider: str, value: str) -> None:
-    """Store a value of a provider; "" removes it."""
-    values = llm.setdefault(section, {})
-    values.pop(provider, None)
-    if value:
-        values[provider] = value
-
-
 def _used_settings(loaded: Loaded) -> Settings:
     """Return the settings without those that the gateway does not use or that no change affects."""
     settings, llm = loaded.settings, loaded.settings.llm
@@ -366,22 +334,3 @@ def _used_settings(loaded: Loaded) -> Settings:
     own = {"keys": keys, "base_urls": addresses}
     changes = {"llm": llm.model_copy(update=own), "server": ServerSettings()}
     return settings.model_copy(update=changes)
-
-
-def _key_origin(loaded: Loaded, provider: Provider) -> str:
-    """Return where the key of a provider is set, "" if it is not."""
-    llm = loaded.settings.llm
-    if provider.name == llm.provider:
-        origin = loaded.origins.get("llm.api_key", "")
-    elif provider.name in loaded.keyed:
-        named = (each for each in provider.key_variables if loaded.environ.get(each, "").strip())
-        origin = f"environment {next(named, provider.key_variable)}"
-    elif provider.name in loaded.stored.get("llm.keys", {}):
-        origin = STORED
-    else:
-        origin = loaded.origins.get("llm.keys", "") if provider.name in llm.keys else ""
-    return STORED if origin == _stored_origin(loaded) else origin
-
-
-def _stored_origin(loaded: Loaded) -> str:
-    return str(loaded.home / home.SETTINGS_FILE)

@@ -150,7 +150,7 @@ class LlmSettings(Section):
         if self.api_key is None and provider is not None and provider.needs_key(self.base_url):
             raise ConfigError(
                 f"The provider {self.provider} needs a key: set {provider.key_variable} or"
-                " llm.api_key,"
+                f" llm.api_key, store one with `larkspur models key {self.provider}`,"
                 " or set llm.provider to offline for the offline demo model."
             )
         return self.api_key or SecretStr("")

@@ -50,6 +50,11 @@ def is_mcp(tool: str) -> bool:
     return tool.startswith("mcp__")
 
 
+def tool_label(tool: str, title: str = "") -> str:
+    """Return what people read in place of the name of a tool of an MCP server; others keep it."""
+    return title or (readable_tool(tool) if is_mcp(tool) else tool)
+
+
 def readable_tool(tool: str) -> str:
     """Return the name of a tool as words, with its server: `mcp__github__add_issue`."""
     server, _, name = tool.removeprefix("mcp__").rpartition("__")

@@ -113,9 +113,14 @@ class ChatPhrases(MessageCatalog):
         self._tool_titles = tool_titles or {}
         self.runs = RunMessages(language)
 
-    def tool(self, name: str) -> str:
-        """Return the title of a tool; a general one if it has none in this language."""
-        title = self._tool_titles.get(name, {}).get(self.language)
+    def tool(self, name: str, title: str = "") -> str:
+        """Return the title of a tool, that of a tool of an MCP server if it is given.
+
+        It is a general one if the tool has none in this language.
+        """
+        if title:
+            return self("tool_unnamed", tool=title)
+        title = self._tool_titles.get(name, {}).get(self.language, "")
         return title or self("tool_unnamed", tool=readable_tool(name[:60]))
 
     def activity(self, preview: str) -> str:
@@ -129,8 +134,10 @@ class ChatPhrases(MessageCatalog):
         """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
         return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
-    def status(self, name: str, stop_reason: str | None = None) -> str:
-        """Return the word for a status, or for the stop reason that it has."""
+    def status(self, name: str, stop_reason: str | None = None, calls_not_run: int = 0) -> str:
+        """Return the word for a status, for the stop reason that it has, or what it lacks."""
+        if exception := self.runs.exception(name, stop_reason, calls_not_run):
+            return exception.capitalize()
         words = self._vocabulary.statuses
         return words.get(stop_reason or "") or words.get(name, name)
 

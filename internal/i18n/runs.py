@@ -35,6 +35,7 @@ class RunMessages(MessageCatalog):
         super().__init__("runs", language)
         catalog = load_catalog("runs", language)
         self._complete, self._limits = frozenset(catalog["complete"]), frozenset(catalog["limits"])
+        self._key_codes = frozenset(catalog["key_codes"])
 
     def retry(self, wait: Mapping[str, Any], since: str = "") -> str:
         """Return that the model is asked again, when, for which of how many times, and why.
@@ -65,9 +66,37 @@ class RunMessages(MessageCatalog):
         code = metadata.get("exit_code")
         return self("call_exit", code=code) if code else ""
 
+    def call_declined(self, metadata: Mapping[str, Any]) -> str:
+        """Return which questions of a server were declined unasked, "" if there are none."""
+        reasons = metadata.get("declined") or ()
+        return self("call_declined", reason="; ".join(map(str, reasons))) if reasons else ""
+
     def is_limit(self, stop_reason: str) -> bool:
         """Return True if a run ended at a limit: it did not fail, and can go on."""
         return stop_reason in self._limits
+
+    def exception(self, status: str, stop_reason: str | None, calls_not_run: int = 0) -> str:
+        """Return what a run with this status lacks: it ended at a limit, or without its last calls.
+
+        "" if its status says all. Every place that shows the state of a run or task asks this.
+        """
+        if stop_reason is not None and self.is_limit(stop_reason):
+            return self(f"limit_reached_{stop_reason}")
+        return self.completed(calls_not_run) if calls_not_run and status == "completed" else ""
+
+    def cost_limit(
+        self, model: str, max_cost: float | None, max_tokens: int | None, *, is_priced: bool
+    ) -> str:
+        """Return that the limit in US dollars does not apply to a model, "" if it does or is none.
+
+        `max_tokens` is the limit that applies instead, None for none.
+        """
+        if is_priced or max_cost is None:
+            return ""
+        cost = f"${max_cost:.2f}"
+        if max_tokens is None:
+            return self("no_price_no_limit", model=model, cost=cost)
+        return self("no_price", model=model, cost=cost, tokens=f"{max_tokens:,}")
 
     def answered_by(self, model: str, instead_of: str) -> str:
         """Return that another model than the chosen one wrote the answer."""
@@ -82,6 +111,31 @@ class RunMessages(MessageCatalog):
             return ""
         keys = (f"ended_{error_code}", f"ended_{stop_reason}", "ended_error")
         return self(next(key for key in keys if key in self))
+
+    def refusal(self, metadata: Mapping[str, Any]) -> str:
+        """Return why the answer of a person did not allow a call, "" if there was none."""
+        key = f"refused_{metadata.get('refusal')}"
+        if key not in self:
+            return ""
+        words = str(metadata.get("words") or "")
+        return f"{self(key)}: {words}" if words else self(key)
+
+    def needs_key(self, error_code: str) -> bool:
+        """Return True if another key of the model may help."""
+        return error_code in self._key_codes
+
+    def key_hint(self, error_code: str, page: str = "") -> str:
+        """Return where the owner enters another key, "" if none would help.
+
+        `page` is the address of its field, "" if no page is served.
+        """
+        if not self.needs_key(error_code):
+            return ""
+        return self("key_hint_page", page=page) if page else self("key_hint")
+
+    def unwritten(self, kind: str) -> str:
+        """Return what people are told in place of a message that nobody wrote."""
+        return self(f"unwritten_{kind}")
 
     def not_run(self, reason: str) -> str:
         """Return why a call was not run; a reason that this version does not know is a rule."""
@@ -115,9 +169,14 @@ class RunMessages(MessageCatalog):
         key = plural if count != 1 and plural in self else f"left_out_{what}"
         return self(key, count=count, name=tool_name)
 
-    def call_stopped(self, metadata: Mapping[str, Any]) -> str:
-        """Return what stopped a call, by the metadata of its end; "" if nothing did."""
+    def call_stopped(self, metadata: Mapping[str, Any], reader: str = "") -> str:
+        """Return what stopped a call, by the metadata of its end; "" if nothing did.
+
+        `reader` is the principal who reads it.
+        """
         cause, name = metadata.get("stopped"), metadata.get("stopped_by")
+        if cause == "person" and reader and metadata.get("stopped_by_id") == reader:
+            return self("call_stopped_by_you")
         if cause == "person" and name:
             return self("call_stopped_by", name=name)
         key = f"call_stopped_{cause}"

@@ -108,11 +108,20 @@ Progress = Callable[[float, float | None, str], None]
 DECLINED = InputResponse("", "decline")
 
 
+DECLINED_KEY = "larkspur/declined"
+"""The key of a result under which it has why requests of the server were declined."""
+SEVERAL_CALLS = "several of its calls run, and it does not say which of them asks"
+
+
 class _OpenCall:
-    """A call at the server. `asked` has the parameters of its request once it waits for people."""
+    """A call at the server. `asked` has the parameters of its request once it waits for people.
+
+    `declined` says why requests were declined without asking anybody.
+    """
 
     def __init__(self, on_progress: Progress) -> None:
         self.on_progress = on_progress
+        self.declined: list[str] = []
         self.asked: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[dict[str, Any]]
         self._response: asyncio.Future[InputResponse] | None = None
@@ -146,13 +155,12 @@ class OpenCalls:
     """The calls of a connection in protocol 2025-11-25, which stay open while their runs pause.
 
     A request of a server does not say to which call it belongs: it is declined unless exactly one
-    call is running. `declined` counts these.
+    call is running.
     """
 
     def __init__(self) -> None:
         self._running: set[_OpenCall] = set()
         self._waiting: dict[str, _OpenCall] = {}
-        self.declined = 0
 
     @property
     def is_waiting(self) -> bool:
@@ -190,7 +198,8 @@ class OpenCalls:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if call.task.done():
-                return call.task.result()
+                result = call.task.result()
+                return {**result, DECLINED_KEY: call.declined} if call.declined else result
             if call.asked.done():
                 self._waiting[key] = call
                 return _input_required(call.asked.result())
@@ -203,9 +212,11 @@ class OpenCalls:
     async def ask(self, params: dict[str, Any]) -> InputResponse:
         """Return the response to a request of the server."""
         running = [call for call in self._running if not call.asked.done()]
-        if len(running) == 1 and _can_be_asked(params):
+        why = SEVERAL_CALLS if len(running) > 1 else _why_not_asked(params)
+        if len(running) == 1 and not why:
             return await running[0].ask(params)
-        self.declined += 1
+        for call in running:
+            call.declined = [*call.declined, why][:MAX_FORMS]
         return DECLINED
 
     async def close(self) -> None:
@@ -214,12 +225,13 @@ class OpenCalls:
             await self._waiting.popitem()[1].cancel()
 
 
-def _can_be_asked(params: dict[str, Any]) -> bool:
+def _why_not_asked(params: dict[str, Any]) -> str:
+    """Return why people cannot be asked this, "" if they can."""
     try:
         read_input_request("", _input_required(params))
-    except ToolError:
-        return False
-    return True
+    except ToolError as error:
+        return str(error)
+    return ""
 
 
 def _input_required(params: dict[str, Any]) -> dict[str, Any]:

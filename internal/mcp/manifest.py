@@ -21,6 +21,7 @@ PREFIX = "mcp__"
 MAX_TOOLS = 500
 MAX_SCHEMA_BYTES = 65_536
 MAX_DESCRIPTION_CHARS = 2_000
+MAX_TITLE_CHARS = 60
 MAX_MANIFEST_BYTES = 4_000_000
 """The descriptions and schemas of all tools of a server together."""
 MAX_TOOL_NAME_CHARS = 64
@@ -34,17 +35,22 @@ _HASH_CHARS = 8
 
 
 class ListedTool(msgspec.Struct, frozen=True):
-    """A tool as a server lists it. `schema` is the JSON Schema of its arguments."""
+    """A tool as a server lists it. `schema` is the JSON Schema of its arguments.
+
+    `title` is what people read in place of the name, "" for none.
+    """
 
     name: str
     description: str
     schema: dict[str, Any]
+    title: str = ""
 
 
 class ManifestTool(msgspec.Struct, frozen=True):
     """A tool that can be offered: `offered_name` to the model, `name` to the server.
 
-    `sha256` covers the name, the description and the schema as the server lists them.
+    `sha256` covers the name, the description and the schema as the server lists them. A `title`
+    that is another one than the accepted one is not used.
     """
 
     name: str
@@ -52,6 +58,7 @@ class ManifestTool(msgspec.Struct, frozen=True):
     description: str
     schema: dict[str, Any]
     sha256: str
+    title: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -146,6 +153,7 @@ def _usable(server: str, listed: ListedTool) -> tuple[ManifestTool, int]:
         description=description,
         schema=schema,
         sha256=_digest(json.dumps([listed.name, listed.description, written])),
+        title=escape_hidden(truncate_line(listed.title.strip(), MAX_TITLE_CHARS)),
     )
     return tool, len(written) + len(description)
 

@@ -18,10 +18,13 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_hidden, mark_untrusted, truncate_line
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.mcp.elicitation import DECLINED_KEY
 
 MAX_FILES = 20
 """Pictures and other files of one result; further ones are left out."""
 MAX_BLOCKS = 1_000
+DECLINED_NOTE = "A question of the server to people was declined, because it cannot be shown:"
+_MAX_REASON_CHARS = 300
 _MAX_NAME_CHARS = 100
 _MAX_URI_CHARS = 500
 _FOREIGN = re.compile(r"[^\w.-]+")
@@ -73,15 +76,24 @@ class ResultReader:
             found = msgspec.convert(result, _Result)
         except msgspec.ValidationError as error:
             raise ToolError(f"{source} returned something that is no result") from error
+        declined = [
+            truncate_line(str(why), _MAX_REASON_CHARS) for why in result.get(DECLINED_KEY, ())
+        ]
         files = _Files(context, self._documents)
         texts = [await self._read_block(block, files) for block in found.content[:MAX_BLOCKS]]
         text = await asyncio.to_thread(_joined, found, texts)
         if found.is_error:
-            raise ToolError(mark_untrusted(source, text or "the call failed without a reason"))
+            note = f"{DECLINED_NOTE} {'; '.join(declined)}.\n" if declined else ""
+            failure = text or "the call failed without a reason"
+            raise ToolError(f"{note}{mark_untrusted(source, failure)}")
         return ToolOutcome(
             mark_untrusted(source, text or "(nothing)"),
             attachments=tuple(files.stored),
-            metadata={"source": source, "untrusted": True},
+            metadata={
+                "source": source,
+                "untrusted": True,
+                **({"declined": declined} if declined else {}),
+            },
             images=tuple(files.images),
         )
 

@@ -27,6 +27,7 @@ from mcp_types import (
     InputRequiredResult,
     InputResponses,
     JSONRPCResponse,
+    Tool,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -36,7 +37,7 @@ from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.elicitation import OpenCalls, Progress
+from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
 from internal.mcp.limits import MAX_PAGES, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
@@ -96,7 +97,7 @@ class SdkSession:
             for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 found += [
-                    ListedTool(tool.name, tool.description or "", tool.input_schema)
+                    ListedTool(tool.name, tool.description or "", tool.input_schema, _title(tool))
                     for tool in page.tools[: MAX_TOOLS + 1 - len(found)]
                 ]
                 cursor = page.next_cursor
@@ -128,7 +129,6 @@ class SdkSession:
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
             send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
             return await self._send(send, on_progress, timeout_seconds, reply=reply)
-        declined = self._calls.declined
         send = partial(self._client.session.call_tool, tool, arguments, None)
         result = await self._calls.run(
             key,
@@ -137,7 +137,7 @@ class SdkSession:
             on_progress=on_progress,
             reply=reply,
         )
-        if self._calls.declined > declined and "content" in result:
+        if DECLINED_KEY in result and "content" in result:
             result["content"].append({"type": "text", "text": _DECLINED})
         return result
 
@@ -208,6 +208,11 @@ def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | N
     if reply is None:
         return None, None
     return {each.key: _elicit_result(each) for each in reply.responses}, reply.state
+
+
+def _title(tool: Tool) -> str:
+    """Return what people read in place of the name of a tool, "" if the server does not say."""
+    return tool.title or (tool.annotations.title if tool.annotations else None) or ""
 
 
 def _elicit_result(response: InputResponse) -> ElicitResult:

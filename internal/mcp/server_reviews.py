@@ -132,7 +132,7 @@ class ServerReviews:
             tools=[
                 McpToolSummary(
                     tool.offered_name,
-                    tool.description,
+                    "\n".join(filter(None, (tool.title, tool.description))),
                     definition.risk_of(tool.name),
                     _tool_state(status, tool),
                 )

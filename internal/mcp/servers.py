@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.network import network_access
@@ -70,6 +72,13 @@ class ServerStatus(NamedTuple):
     known: KnownTools
     offered: tuple[ManifestTool, ...]
     withheld: tuple[WithheldTool, ...]
+
+
+def _with_accepted_title(tool: ManifestTool, known: KnownTools) -> ManifestTool:
+    """Return a tool without a title that nobody has accepted: a server must not rename it later."""
+    if any(each.name == tool.name and each.title == tool.title for each in known.accepted):
+        return tool
+    return msgspec.structs.replace(tool, title="")
 
 
 class McpServers:
@@ -148,7 +157,9 @@ class McpServers:
         if self._offer is None or self._offer[0] != version:
             statuses = [self.status(each) for each in definitions.servers.values()]
             tools = {
-                tool.offered_name: OfferedTool(one.definition, tool)
+                tool.offered_name: OfferedTool(
+                    one.definition, _with_accepted_title(tool, one.known)
+                )
                 for one in statuses
                 for tool in one.offered
             }

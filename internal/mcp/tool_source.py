@@ -17,6 +17,8 @@ from internal.agent.ports.tools import (
     WithheldTool,
     reported_to_model,
 )
+from internal.i18n.call_summary import readable_tool
+from internal.i18n.language import LANGUAGES
 from internal.mcp.elicitation import read_input_request, requires_input, source_of
 from internal.mcp.limits import LoginRequired
 from internal.mcp.manifest import PREFIX
@@ -108,11 +110,13 @@ class McpTools:
 
 def _spec(offered: OfferedTool) -> ToolSpec:
     server, tool = offered
+    label = f"{tool.title} ({server.name})" if tool.title else readable_tool(tool.offered_name)
     return ToolSpec(
         name=tool.offered_name,
         description=tool.description,
         parameters=tool.schema,
         risk=server.risk_of(tool.name),
+        title=dict.fromkeys(LANGUAGES, label),
         # the limits of the server come first: they say more
         timeout_seconds=server.start_timeout_seconds
         + 2 * server.call_timeout_seconds

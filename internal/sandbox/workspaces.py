@@ -14,7 +14,7 @@ from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
-from internal.agent.domain.text import truncate
+from internal.agent.domain.text import escape_invisible, truncate
 from internal.agent.ports.attachments import FileFolders
 from internal.agent.ports.workspaces import Worktrees
 from internal.open_files.paths import find_links, names_in, open_folder
@@ -162,17 +162,21 @@ class Workspaces:
             return workspace
         if not named:
             return self.folders.path(task.session_id)
+        self.check(named)
+        return named
+
+    def check(self, named: str) -> None:
+        """Raise InvalidRequest if a folder that a person named cannot be a workspace."""
         if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
-            raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
+            raise InvalidRequest(f"The workspace {_shown(named)} is not a folder.")
         if real := _find_links(named):
             raise InvalidRequest(
-                f"The workspace {truncate(named, 200)} leads to {truncate(real, 200)}: a symbolic"
+                f"The workspace {_shown(named)} leads to {_shown(real)}: a symbolic"
                 " link is in the place of a folder. Nothing was done there. To work there, name"
                 " that path."
             )
         if self._is_private(Path(named)):
-            raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
-        return named
+            raise InvalidRequest(f"The workspace {_shown(named)} belongs to Larkspur itself.")
 
     def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Create the workspace of a task, unless it exists, and its folders for files.
@@ -190,8 +194,9 @@ class Workspaces:
     def file_folders(self, session_id: SessionId, workspace: str) -> FileFolders:
         """Return the folders of a session for files.
 
-        They are in the workspace if that belongs to the session or one of its subtasks, else in the
-        home folder: also for a worktree, whose files are those of a repository.
+        Files that people sent are in the workspace if that belongs to the session or one of its
+        subtasks, else in the home folder: also for a worktree, whose files are those of a
+        repository.
         """
         own = self.folders.path(session_id)
         is_own = workspace == own or self.task_folders.contains(workspace, session_id)
@@ -199,13 +204,14 @@ class Workspaces:
         read_only: tuple[str, ...] = ()
         if self.worktree_folders.contains(workspace, session_id):
             read_only = tuple(filter(None, [self.worktrees.objects(workspace)]))
-        return FileFolders(str(folder / "input"), str(folder / "output"), read_only)
+        return FileFolders(str(folder / "input"), str(Path(workspace) / "output"), read_only)
 
     def _create_file_folders(self, session_id: SessionId, workspace: str) -> None:
         folders = self.file_folders(session_id, workspace)
-        if Path(folders.input).parent.parent == self.files.root:
+        if not folders.are_together:
             self.files.create(session_id)
-        for folder in (Path(folders.input), Path(folders.output)):
+        made = folders[:2] if folders.are_together else (folders.input,)
+        for folder in map(Path, made):
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
             except FileExistsError:
@@ -273,12 +279,16 @@ class Workspaces:
             return False  # there is no home folder, or the workspace is gone
 
 
+def _shown(folder: str) -> str:
+    return escape_invisible(truncate(folder, 200))
+
+
 def _find_links(folder: str) -> str:
     try:
         return find_links(os.path.normpath(folder))
     except OSError as error:
         reason = error.strerror
-        raise InvalidRequest(f"The workspace {truncate(folder, 200)}: {reason}.") from error
+        raise InvalidRequest(f"The workspace {_shown(folder)}: {reason}.") from error
 
 
 _FILE_FOLDERS = ("input", "output")

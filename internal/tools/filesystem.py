@@ -275,8 +275,6 @@ async def list_dir(
     lines, total = await asyncio.to_thread(_listing, context.workspace, path)
     if total > len(lines):
         lines.append(f"[{total - len(lines):,} more of {total:,} entries are not shown]")
-    if context.workspace.outside and not path.parts and not path.place:
-        lines.append(_session_folders_note(lines))
     return ToolOutcome("\n".join(lines) or "[the folder is empty]", metadata={"entries": total})
 
 
@@ -298,12 +296,6 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
         return [
             _line(folder, entry, is_alone=looks[fold_name(entry.name)] == 1) for entry in first
         ], total
-
-
-def _session_folders_note(lines: list[str]) -> str:
-    own = " and ".join(f"./{name}/" for name in ("input", "output") if f"{name}/" in lines)
-    note = "input/ and output/ are the folders of the session"
-    return f"[{note}; {own} belongs to the workspace]" if own else f"[{note}]"
 
 
 def _line(folder: int, entry: os.DirEntry[str], *, is_alone: bool) -> str:

@@ -64,7 +64,7 @@ async def search_files(
 
     def is_dropped(name: str) -> bool:
         is_meant = meant.accepts is None or meant.accepts(name)
-        return not is_meant or context.workspace.is_protected(f"{folder}/{name}", path.place)
+        return not is_meant or context.workspace.is_protected(f"{folder}/{name}", path.outside)
 
     matches = SearchMatches(shown, is_dropped)
     finished = await context.sandbox.run(
@@ -99,7 +99,7 @@ def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     if not folder.is_relative_to(root):  # replaced since it was opened
         raise ToolError(f"{path} leads outside the workspace")
     shown = "" if folder == root else f"{folder.relative_to(root).as_posix()}/"
-    return f"{path.place}/{shown}" if path.place else shown, str(folder), file
+    return f"{path.outside}/{shown}" if path.outside else shown, str(folder), file
 
 
 def _fallback_command(options: SearchOptions) -> tuple[str, ...]:

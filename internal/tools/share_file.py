@@ -56,4 +56,6 @@ async def store_file(context: ToolContext, path: WorkspacePath) -> Attachment:
             raise ToolError(f"{path} is a folder: put it into an archive and share that")
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{path} is not a regular file")
-        return await context.call.store_file(str(path), descriptor)
+        # not by the path of a folder of this machine
+        name = "/".join(("input", *path.parts)) if path.outside else str(path)
+        return await context.call.store_file(name, descriptor)

@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from io import FileIO
 from typing import Self
@@ -68,46 +68,41 @@ class PathNotFound(ToolError):
 class WorkspacePath:
     """A path in the workspace: the names below its root, none for the root itself.
 
-    `place` is "input" or "output" for a path below a session's folder of this name outside the
-    workspace, and "." for one in a folder of the workspace that has the same name.
+    `outside` is the folder that the names are below if it is another one: that of the files which
+    people sent, in a workspace that does not belong to the session.
 
     Not a dataclass: msgspec would decode one from an object and bypass the parser.
     """
 
-    __slots__ = ("parts", "place")
+    __slots__ = ("outside", "parts")
 
-    def __init__(self, *parts: str, place: str = "") -> None:
+    def __init__(self, *parts: str, outside: str = "") -> None:
         self.parts = parts
-        self.place = place
+        self.outside = outside
 
     @classmethod
-    def parse(cls, text: str, root: str, outside: Mapping[str, str] | None = None) -> Self:
+    def parse(cls, text: str, root: str, outside: str = "") -> Self:
         """Parse a path from a model: relative to the root, or absolute and below `root`.
 
-        `outside` maps the names of session folders outside the workspace to their paths. A relative
-        path that begins with such a name is below that folder; one that begins with `./` is below
-        the root in any case.
+        An absolute path may also be below the folder `outside`.
 
         Raises:
             ToolError: the path is empty, too long, not valid text, outside or contains `..`.
         """
         _check_text(text)
         _check_start(text)
-        outside = outside or {}
+        is_outside = bool(outside) and f"{text}/".startswith(f"{outside}/")
         if text.startswith("/"):
-            text = _session_relative(text, outside) or f"./{_relative(text, root)}"
-        is_own = text.startswith("./")
+            text = _relative(text, outside if is_outside else root)
         parts = tuple(part for part in text.split("/") if part not in {"", "."})
         if ".." in parts:
             raise ToolError(f"{text!r} contains '..': write the path from the workspace's root on")
         if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
             raise ToolError(f"a name in the path is longer than {_MAX_NAME_BYTES} bytes")
-        if not parts or parts[0] not in outside:
-            return cls(*parts)
-        return cls(*parts, place=".") if is_own else cls(*parts[1:], place=parts[0])
+        return cls(*parts, outside=outside if is_outside else "")
 
     def __str__(self) -> str:
-        return "/".join((self.place, *self.parts) if self.place else self.parts) or "."
+        return "/".join((self.outside, *self.parts) if self.outside else self.parts) or "."
 
 
 def _check_text(text: str) -> None:
@@ -132,14 +127,6 @@ def _check_start(text: str) -> None:
             f"{text!r}: {start[0]!r} does not stand for {what} here. Write a path inside the"
             f" workspace, or ./{text} for what has exactly this name"
         )
-
-
-def _session_relative(text: str, outside: Mapping[str, str]) -> str:
-    """Return an absolute path below a session's folder as a relative one, "" for another path."""
-    for name, folder in outside.items():
-        with contextlib.suppress(ToolError):
-            return f"{name}/{_relative(text, folder)}"
-    return ""
 
 
 def _relative(text: str, root: str) -> str:
@@ -167,8 +154,8 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 class Workspace:
     """An existing folder, for one tool call. The methods block: call them in a thread.
 
-    The paths `input` and `output` are the folders of the session, whether they are in the workspace
-    or not. Nothing in `input` can be changed.
+    Relative paths are in the workspace, as those of commands are. The folder of the files that
+    people sent is reached by its absolute path if it is elsewhere; nothing in it can be changed.
 
     Args:
         root: the path of the folder.
@@ -181,10 +168,8 @@ class Workspace:
     ) -> None:
         self.root = root
         self.folders = folders
-        self.outside: dict[str, str] = {}
-        """The folders of the session that are not in the workspace, by name."""
-        if folders is not None and os.path.dirname(folders.input) != root:  # noqa: PTH120 - text
-            self.outside = {"input": folders.input, "output": folders.output}
+        self.outside = "" if folders is None or folders.are_together else folders.input
+        """The folder of the files that people sent, "" if it is in the workspace."""
         self._protected = protected
         self._protections: dict[str, Protection] = {}
 
@@ -203,7 +188,7 @@ class Workspace:
 
     def root_of(self, path: WorkspacePath) -> str:
         """Return the folder that the names of a path are below."""
-        return self.outside.get(path.place, self.root)
+        return path.outside or self.root
 
     def read(self, path: WorkspacePath, limit: int = MAX_BYTES) -> FileContents:
         """Return the content of a regular file.
@@ -243,7 +228,7 @@ class Workspace:
                 found = self._find_below(root, path)
                 descriptor = open_beneath(root, found.parts, flags)
             try:
-                protection = self._protection(path.place)
+                protection = self._protection(path.outside)
                 if protection.covers(real_path(descriptor), os.fstat(descriptor)):
                     raise _protected_error(path)
                 yield descriptor
@@ -284,24 +269,24 @@ class Workspace:
             if len(found) > 1:
                 raise _ambiguous_error(path, found)
             names += found
-        return WorkspacePath(*names, *path.parts[len(names) :], place=path.place)
+        return WorkspacePath(*names, *path.parts[len(names) :], outside=path.outside)
 
     def _names_of(self, folder: int, part: str, path: WorkspacePath) -> list[str]:
         """Return the entries of an open folder that a name stands for."""
         with contextlib.suppress(FileNotFoundError):
             os.stat(part, dir_fd=folder, follow_symlinks=False)
             return [part]
-        if self._protection(path.place).covers(real_path(folder), os.fstat(folder)):
+        if self._protection(path.outside).covers(real_path(folder), os.fstat(folder)):
             return []
         return names_like(part, names_in(folder))
 
-    def is_protected(self, path: str, place: str = "") -> bool:
+    def is_protected(self, path: str, outside: str = "") -> bool:
         """Return True if a tool may not show the file at this real path; also if it is gone.
 
-        `place` is that of the `WorkspacePath` which led there.
+        `outside` is that of the `WorkspacePath` which led there.
         """
         try:
-            return self._protection(place).covers(path, os.lstat(path))
+            return self._protection(outside).covers(path, os.lstat(path))
         except OSError:
             return True
 
@@ -336,7 +321,7 @@ class Workspace:
         """
         if not path.parts:
             raise ToolError("the path names the workspace itself, not a file")
-        if path.place == "input":
+        if path.outside:
             raise _input_error(path)
         if paths.is_protected(str(path)):
             raise _git_error(path)
@@ -362,7 +347,7 @@ class Workspace:
             raise _git_error(path)
         if self.folders is not None and f"{real}/{name}/".startswith(f"{self._input}/"):
             raise _input_error(path)
-        protection = self._protection(path.place)
+        protection = self._protection(path.outside)
         if protection.covers_new(real, status, name):
             raise _protected_error(path)
         with contextlib.suppress(FileNotFoundError):
@@ -375,13 +360,12 @@ class Workspace:
         """The real path of the folder that is not changed."""
         return "" if self.folders is None else os.path.realpath(self.folders.input)
 
-    def _protection(self, place: str) -> Protection:
-        """Return what is protected for paths of a place."""
-        if place not in self._protections:
-            outside = self.outside.get(place)
-            root = self.root if outside is None else outside.rpartition("/")[0]
-            self._protections[place] = self._protected.protection(root)
-        return self._protections[place]
+    def _protection(self, outside: str) -> Protection:
+        """Return what is protected for paths in the workspace, or in a folder outside."""
+        if outside not in self._protections:
+            root = outside.rpartition("/")[0] if outside else self.root
+            self._protections[outside] = self._protected.protection(root)
+        return self._protections[outside]
 
     @contextlib.contextmanager
     def _open_root(self, path: WorkspacePath) -> Iterator[int]:
@@ -390,7 +374,7 @@ class Workspace:
         try:
             descriptor = open_without_links(root, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            what = "folder" if path.place in self.outside else "workspace"
+            what = "folder" if path.outside else "workspace"
             reason = error.strerror
             with contextlib.suppress(OSError):
                 reason = f"it leads to {real}" if (real := find_links(root)) else reason
@@ -408,12 +392,19 @@ class Workspace:
         except OSError as error:
             reason = _MESSAGES.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
             message = reason.format(path)
-            if path.place in self.outside and error.errno == errno.ENOENT:
-                message = f"{path} is not a file of the session"
-                if os.path.lexists(f"{self.root}/{path}"):
-                    message += f"; the workspace has a file of its own, ./{path}"
-            kind = PathNotFound if error.errno == errno.ENOENT else ToolError
-            raise kind(message) from error
+            if error.errno == errno.ENOENT:
+                raise PathNotFound(self._not_found(path, message)) from error
+            raise ToolError(message) from error
+
+    def _not_found(self, path: WorkspacePath, message: str) -> str:
+        """Return the reason why a path does not exist, with where the file that is meant may be."""
+        if path.outside:
+            return f"{path} is not a file of the session"
+        if self.outside and path.parts[:1] == ("input",):
+            sent = "/".join((self.outside, *path.parts[1:]))
+            if os.path.lexists(sent):
+                return f"{message}; what people sent is {sent}"
+        return message
 
 
 def _git_error(path: WorkspacePath) -> ToolError:

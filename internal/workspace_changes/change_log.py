@@ -2,11 +2,9 @@
 
 import difflib
 import os
-import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -22,25 +20,12 @@ from internal.agent.ports.workspaces import (
 from internal.open_files.paths import open_without_links
 from internal.tools.diffs import unified_diff
 from internal.tools.protected_paths import ProtectedPaths
-from internal.workspace_changes.contents import (
-    ABSENT,
-    MAX_KEPT_FILE_BYTES,
-    ContentReader,
-    WatchedFileState,
-    hash_of,
-    identity_of,
-    is_secret,
-    kind_of,
-    read_file,
-)
+from internal.workspace_changes.comparison import Selection, WalkComparison, load_git_contents
+from internal.workspace_changes.contents import WatchedFileState, is_secret
 from internal.workspace_changes.git_contents import GitContents
-from internal.workspace_changes.records import (
-    ChangeFolder,
-    ChangeRecord,
-    WorkspaceRecords,
-    is_same,
-)
-from internal.workspace_changes.walk import FoundEntry, WalkReport, open_parent, walk
+from internal.workspace_changes.records import ChangeFolder, ChangeRecord, WorkspaceRecords
+from internal.workspace_changes.restoration import ChangedSince, restore
+from internal.workspace_changes.walk import walk
 
 MAX_COUNT_SECONDS = 3.0
 """How long the lines of changes are counted after a walk; of the others no lines are known."""
@@ -70,22 +55,22 @@ class WorkspaceChangeLog:
         run_id: RunId,
         session_id: SessionId,
         *,
+        named: frozenset[str] | None = None,
         skipped: frozenset[str] = frozenset(),
         has_ended: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Take what is in a workspace now as the state before a run.
+        """Take what is in a workspace now as the state before a run, or before more of its calls.
 
-        What changed since the last walk belongs to the runs that are open. A run that is open
-        already, because its process died, keeps its state. Those that `has_ended` are closed.
+        What changed since the last walk belongs to the runs that are open, also to this one if it
+        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
+        read, those of all files if it is None.
 
         Raises:
             StoreUnavailable: the folder cannot be read, or nothing can be stored.
         """
         self._folder.add_session(session_id, root)
         with self._folder.open(root) as records:
-            known = records.run(run_id)
-            if known is None or not known.is_open:
-                self._update(root, records, skipped)
+            self._update(root, records, skipped, _selection(named))
             for other in records.open_runs():
                 if other != run_id and has_ended(other):
                     records.close_run(other)
@@ -112,7 +97,7 @@ class WorkspaceChangeLog:
             if run is None:
                 return FileChanges()
             if run.is_open:
-                self._update(root, records, skipped)
+                self._update(root, records, skipped, _is_changed)
                 records.close_run(run_id)
             return _run_changes(records, run_id)
 
@@ -120,7 +105,7 @@ class WorkspaceChangeLog:
         """Return the runs whose changes in a workspace are recorded now."""
         if not self._folder.exists(root):
             return []
-        with self._folder.open(root) as records:
+        with self._folder.open(root, for_reading=True) as records:
             return records.open_runs()
 
     def of_run(self, session_id: SessionId, run_id: RunId) -> FileChanges:
@@ -130,7 +115,7 @@ class WorkspaceChangeLog:
             StoreUnavailable: they cannot be read.
         """
         for root in self._folder.roots_of(session_id):
-            with self._folder.open(root) as records:
+            with self._folder.open(root, for_reading=True) as records:
                 if records.run(run_id) is not None:
                     return _run_changes(records, run_id)
         return FileChanges()
@@ -143,7 +128,7 @@ class WorkspaceChangeLog:
         """
         found: list[FileChange] = []
         for root in self._folder.roots_of(session_id):
-            with self._folder.open(root) as records:
+            with self._folder.open(root, for_reading=True) as records:
                 key = self._folder.key(root)
                 found += [_view(each, key) for each in records.changes_of_session(session_id)]
         return FileChanges(tuple(found))
@@ -155,7 +140,7 @@ class WorkspaceChangeLog:
             NotFound: the session has no such change.
             StoreUnavailable: it cannot be read.
         """
-        with self._change(session_id, change_id) as (_, records, change):
+        with self._change(session_id, change_id, for_reading=True) as (_, records, change):
             view = _view(change, change_id.partition("-")[0])
             if is_secret(change.path):
                 return ChangeDiff(view, note="secret")
@@ -166,7 +151,7 @@ class WorkspaceChangeLog:
             if texts[0] is None or texts[1] is None:
                 return ChangeDiff(view, note="binary")
             old = texts[0] if change.before.kind else None
-            shown = unified_diff(view.path, old, texts[1])
+            shown = _mode_lines(change) + unified_diff(view.path, old, texts[1])
             if not change.after.kind:
                 shown = shown.replace(f"\n+++ b/{view.path}", "\n+++ /dev/null", 1)
             is_cut = len(shown) > MAX_DIFF_CHARACTERS
@@ -191,7 +176,16 @@ class WorkspaceChangeLog:
                 )
             try:
                 with _open_root(root) as folder:
-                    state = self._restore(folder, change, before, view.path)
+                    if os.fstat(folder).st_ino != records.inode():
+                        raise Conflict(
+                            f"The workspace is another folder by now: {view.path} stays as it is."
+                        )
+                    state = restore(folder, change, before)
+            except ChangedSince as error:
+                raise Conflict(
+                    f"{view.path} changed since the run: it stays as it is. Undo later changes"
+                    " first, or change it by hand."
+                ) from error
             except OSError as error:
                 raise StoreUnavailable(
                     f"{view.path} cannot be written: {error.strerror or error}"
@@ -213,170 +207,72 @@ class WorkspaceChangeLog:
 
     @contextmanager
     def _change(
-        self, session_id: SessionId, change_id: str
+        self, session_id: SessionId, change_id: str, *, for_reading: bool = False
     ) -> Iterator[tuple[str, WorkspaceRecords, ChangeRecord]]:
         key, _, number = change_id.partition("-")
         if number.isdecimal() and len(number) <= _MAX_DIGITS:
             for root in self._folder.roots_of(session_id):
                 if self._folder.key(root) == key:
-                    with self._folder.open(root) as records:
+                    with self._folder.open(root, for_reading=for_reading) as records:
                         change = records.change(session_id, int(number))
                         if change is not None:
                             yield root, records, change
                             return
         raise NotFound("This session has no such change.")
 
-    def _update(self, root: str, records: WorkspaceRecords, skipped: frozenset[str]) -> None:
+    def _update(
+        self, root: str, records: WorkspaceRecords, skipped: frozenset[str], reads: Selection
+    ) -> None:
         """Walk a workspace and record what changed since the last walk for all open runs."""
         began = time.time_ns()
         was_complete, last_ns = records.last_walk()
         open_runs = records.open_runs()
-        git = None if open_runs else GitContents(root)
-        update = _Update(records, git, last_ns, was_complete=was_complete)
         try:
             with _open_root(root) as folder:
-                report = walk(
-                    folder, self._protected.protection(root), update.visit, skipped=skipped
+                inode = os.fstat(folder).st_ino
+                if was_replaced := records.inode() not in {0, inode}:
+                    records.forget_files()
+                compared = WalkComparison(
+                    records,
+                    GitContents(root),
+                    reads,
+                    last_ns=last_ns,
+                    was_complete=was_complete,
+                    has_open_runs=bool(open_runs),
                 )
+                protection = self._protected.protection(root)
+                report = walk(folder, protection, compared.visit, skipped=skipped)
         except OSError as error:
             raise StoreUnavailable(
                 f"The workspace cannot be looked through: {error.strerror or error}"
             ) from error
-        gone = update.gone(report)
+        gone = compared.gone(report)
+        # what is in another folder was not made by a run
+        changes = {} if was_replaced else compared.changes
         if open_runs:
-            update.load_git_contents(GitContents(root))
-        records.save_files(update.states, gone)
+            load_git_contents(changes, GitContents(root), records)
+        records.save_files(compared.states, gone)
         for run_id in open_runs:
-            omitted = records.save_changes(run_id, update.changes)
-            complete = report.is_complete and was_complete
+            omitted = records.save_changes(run_id, changes)
+            complete = report.is_complete and was_complete and not was_replaced
             records.note_limits(run_id, omitted=omitted, is_complete=complete)
-        records.set_walk(is_complete=report.is_complete, walked_ns=began)
-        if update.changes:
+        records.set_walk(is_complete=report.is_complete, walked_ns=began, inode=inode)
+        if changes:
             for run_id in open_runs:
                 _count_lines(records, run_id)
             records.remove_unused_contents()
 
-    def _restore(
-        self, root: int, change: ChangeRecord, before: bytes, shown: str
-    ) -> WatchedFileState:
-        since = Conflict(
-            f"{shown} changed since the run: it stays as it is. Undo later changes first, or change"
-            " it by hand."
-        )
-        try:
-            with open_parent(root, change.path, create=bool(change.before.kind)) as (folder, name):
-                if not _is_now(folder, name, change.after):
-                    raise since
-                if not change.before.kind:
-                    os.unlink(name, dir_fd=folder)
-                    return ABSENT
-                _write(folder, name, change.before, before)
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                return change.before._replace(identity=identity_of(status))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise since from error
+
+def _selection(named: frozenset[str] | None) -> Selection:
+    return _is_any if named is None else lambda path, _: path in named
 
 
-class _Update:
-    """What one walk finds, compared with the walk before it."""
-
-    def __init__(
-        self,
-        records: WorkspaceRecords,
-        git: GitContents | None,
-        last_ns: int,
-        *,
-        was_complete: bool,
-    ) -> None:
-        self.states: dict[str, WatchedFileState] = {}
-        self.changes: dict[str, tuple[WatchedFileState, WatchedFileState]] = {}
-        self._records = records
-        self._known = records.files()
-        self._git = git
-        self._last_ns = last_ns
-        self._was_complete = was_complete
-        self._seen: set[str] = set()
-        self._reader = ContentReader(records.keep, records.kept_bytes())
-
-    def visit(self, entry: FoundEntry) -> None:
-        """Compare an entry with what was known of it."""
-        known = self._known.get(entry.path)
-        is_kept = known is None or bool(known.content) or known.kind != "file"
-        if (
-            known is not None
-            and known.identity == identity_of(entry.status)
-            and (is_kept or not self._reader.may_keep(entry.path, entry.status))
-        ):
-            self._seen.add(entry.path)
-            return
-        try:
-            state = self._state(entry)
-        except FileNotFoundError:
-            return
-        except OSError:  # not readable, or something else by now
-            if stat.S_ISREG(entry.status.st_mode):
-                identity = identity_of(entry.status)
-                state = WatchedFileState("file", "", entry.status.st_size, 0, identity)
-            else:
-                return
-        self._seen.add(entry.path)
-        self.states[entry.path] = state
-        if known is None:
-            if not self._was_complete and entry.status.st_ctime_ns < self._last_ns:
-                return  # the last walk did not get here
-            self.changes[entry.path] = ABSENT, state
-        elif known.identity != identity_of(entry.status) and not is_same(known, state):
-            self.changes[entry.path] = known, state
-
-    def gone(self, report: WalkReport) -> list[str]:
-        """Return the known files that are gone, and add their changes."""
-        if not report.is_complete:
-            return []
-        found = [
-            path
-            for path in self._known
-            if path not in self._seen and not _is_below(path, report.unread)
-        ]
-        self.changes.update((path, (self._known[path], ABSENT)) for path in found)
-        return found
-
-    def load_git_contents(self, git: GitContents) -> None:
-        """Keep the contents from the repository that changed files had before."""
-        wanted = {
-            path: before.content
-            for path, (before, _) in self.changes.items()
-            if before.content.startswith("git:")
-        }
-        for path, (content, name) in git.load(wanted).items():
-            before, after = self.changes[path]
-            if content is not None and len(content) == before.size:
-                self._records.keep(name, content)
-                before = before._replace(content=name)
-            else:
-                before = before._replace(content="")
-            if before.content and before.content == after.content:
-                del self.changes[path]
-            else:
-                self.changes[path] = before, after
-
-    def _state(self, entry: FoundEntry) -> WatchedFileState:
-        status = entry.status
-        name = "" if self._git is None else self._git.content(entry.path, status)
-        if name and not is_secret(entry.path):
-            mode = status.st_mode & 0o777
-            return WatchedFileState("file", name, status.st_size, mode, identity_of(status))
-        return self._reader.read(entry.folder, entry.name, entry.path, status)
+def _is_any(_path: str, _is_changed: bool, /) -> bool:
+    return True
 
 
-def _is_below(path: str, folders: frozenset[str]) -> bool:
-    if not folders:
-        return False
-    at = path.find("/")
-    while at >= 0:
-        if path[:at] in folders:
-            return True
-        at = path.find("/", at + 1)
-    return False
+def _is_changed(_path: str, is_changed: bool, /) -> bool:
+    return is_changed
 
 
 @contextmanager
@@ -388,47 +284,18 @@ def _open_root(root: str) -> Iterator[int]:
         os.close(folder)
 
 
-def _is_now(folder: int, name: str, expected: WatchedFileState) -> bool:
-    """Return whether an entry of an open folder is in a state."""
-    try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return not expected.kind
-    if kind_of(status) != expected.kind or status.st_size != expected.size:
-        return False
-    if expected.kind == "link":
-        return hash_of(os.fsencode(os.readlink(name, dir_fd=folder))) == expected.content
-    if not expected.content:
-        return identity_of(status) == expected.identity
-    content, _ = read_file(folder, name, MAX_KEPT_FILE_BYTES)
-    return content is not None and hash_of(content) == expected.content
-
-
-def _write(folder: int, name: str, state: WatchedFileState, content: bytes) -> None:
-    """Write a temporary entry in the same folder and rename it: a rename follows no link."""
-    temporary = f".larkspur-{secrets.token_hex(8)}"
-    try:
-        if state.kind == "link":
-            os.symlink(os.fsdecode(content), temporary, dir_fd=folder)
-        else:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fchmod(descriptor, state.mode & 0o777)
-                os.fsync(descriptor)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-        raise
-
-
 def _content(records: WorkspaceRecords, state: WatchedFileState) -> bytes | None:
     if not state.kind:
         return b""
     return records.content(state.content) if state.content else None
+
+
+def _mode_lines(change: ChangeRecord) -> str:
+    """Return how the permissions of a file changed in the form of git, "" if they did not."""
+    before, after = change.before, change.after
+    if before.kind != "file" or after.kind != "file" or before.mode == after.mode:
+        return ""
+    return f"old mode 100{before.mode:o}\nnew mode 100{after.mode:o}\n"
 
 
 def _text(content: bytes) -> str | None:

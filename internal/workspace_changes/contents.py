@@ -3,6 +3,7 @@
 import fnmatch
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ _SECRET_NAMES = (
     "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "credentials", "credentials.json",
     "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
 )  # fmt: skip
+_SECRET = re.compile("|".join(map(fnmatch.translate, _SECRET_NAMES)))
 _EXAMPLE_ENDS = (".example", ".sample", ".template", ".dist")
 _SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker"})
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -50,9 +52,7 @@ def is_secret(path: str) -> bool:
     *folders, name = path.casefold().split("/")
     if not _SECRET_FOLDERS.isdisjoint(folders):
         return True
-    if name.endswith(_EXAMPLE_ENDS):
-        return False
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+    return _SECRET.match(name) is not None and not name.endswith(_EXAMPLE_ENDS)
 
 
 def identity_of(status: os.stat_result) -> str:
@@ -130,9 +130,19 @@ def read_file(folder: int, name: str, limit: int) -> tuple[bytes | None, os.stat
         OSError: it cannot be read, or is no regular file.
     """
     descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{name} is not a regular file")
-        content = file.read(limit + 1)
+        if status.st_size > limit:
+            return None, status
+        # one byte more: a file may have grown, and those of some file systems have no size
+        content = os.read(descriptor, status.st_size + 1)
+        while len(content) > status.st_size and len(content) <= limit:
+            piece = os.read(descriptor, limit + 1 - len(content))
+            if not piece:
+                break
+            content += piece
+    finally:
+        os.close(descriptor)
     return (None if len(content) > limit else content), status

@@ -7,7 +7,6 @@ waits for no other. A file for each session that worked in it leads from the ses
 import hashlib
 import os
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -19,11 +18,14 @@ from internal.workspace_changes.contents import WatchedFileState
 MAX_CHANGES_OF_RUN = 20_000
 """Changed files of one run that are kept; further ones are counted."""
 _BUSY_SECONDS = 60.0
+_MAX_HELD_BYTES = 8_000_000
+"""Contents that are held in memory until they are stored together."""
 _VERSION = 1
 _KEY_DIGITS = 32
 _SCHEMA = """
 CREATE TABLE workspace (
-  root BLOB NOT NULL, is_complete INTEGER NOT NULL, walked_ns INTEGER NOT NULL
+  root BLOB NOT NULL, is_complete INTEGER NOT NULL, walked_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL
 );
 CREATE TABLE files (
   path BLOB PRIMARY KEY, kind TEXT NOT NULL, content TEXT NOT NULL, size INTEGER NOT NULL,
@@ -88,8 +90,10 @@ class ChangeFolder:
         return hashlib.sha256(os.fsencode(root)).hexdigest()[:_KEY_DIGITS]
 
     @contextmanager
-    def open(self, root: str) -> Iterator["WorkspaceRecords"]:
+    def open(self, root: str, *, for_reading: bool = False) -> Iterator["WorkspaceRecords"]:
         """Open the records of a workspace in one transaction, which no other process shares.
+
+        `for_reading` waits for none that is being written.
 
         Raises:
             StoreUnavailable: they cannot be read or written.
@@ -98,12 +102,15 @@ class ChangeFolder:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = self._folder / f"{self.key(root)}.sqlite"
             with closing(sqlite3.connect(path, _BUSY_SECONDS, isolation_level=None)) as connection:
+                connection.execute("PRAGMA page_size = 16384")
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("BEGIN" if for_reading else "BEGIN IMMEDIATE")
                 try:
                     _create(connection, root)
-                    yield WorkspaceRecords(connection)
+                    records = WorkspaceRecords(connection)
+                    yield records
+                    records.store_held()
                 except BaseException:
                     connection.execute("ROLLBACK")
                     raise
@@ -162,6 +169,8 @@ class WorkspaceRecords:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._held: dict[str, bytes] = {}
+        self._held_bytes = 0
 
     def root(self) -> str:
         """Return the path of the workspace."""
@@ -173,10 +182,21 @@ class WorkspaceRecords:
         row = self._connection.execute("SELECT is_complete, walked_ns FROM workspace").fetchone()
         return bool(row[0]), int(row[1])
 
-    def set_walk(self, *, is_complete: bool, walked_ns: int) -> None:
-        """Store when the last walk began."""
-        values = (int(is_complete), walked_ns)
-        self._connection.execute("UPDATE workspace SET is_complete = ?, walked_ns = ?", values)
+    def inode(self) -> int:
+        """Return the inode of the folder that was walked last, 0 before the first walk."""
+        row = self._connection.execute("SELECT inode FROM workspace").fetchone()
+        return int(row[0])
+
+    def set_walk(self, *, is_complete: bool, walked_ns: int, inode: int) -> None:
+        """Store when the last walk began, and which folder it walked."""
+        self._connection.execute(
+            "UPDATE workspace SET is_complete = ?, walked_ns = ?, inode = ?",
+            (int(is_complete), walked_ns, inode),
+        )
+
+    def forget_files(self) -> None:
+        """Remove the files of the last walk: the workspace is another folder now."""
+        self._connection.execute("DELETE FROM files")
 
     def files(self) -> dict[str, WatchedFileState]:
         """Return the files of the last walk by path."""
@@ -202,19 +222,29 @@ class WorkspaceRecords:
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep a content under its hash."""
-        found = self._connection.execute("SELECT 1 FROM contents WHERE hash = ?", (name,))
-        if found.fetchone() is None:
-            values = (name, len(content), zlib.compress(content, 1))
-            self._connection.execute("INSERT INTO contents VALUES (?, ?, ?)", values)
+        # one by one costs more than reading the file; compressing them costs three times as much
+        self._held[name] = content
+        self._held_bytes += len(content)
+        if self._held_bytes > _MAX_HELD_BYTES:
+            self.store_held()
+
+    def store_held(self) -> None:
+        """Store the contents that are held in memory."""
+        rows = ((name, len(content), content) for name, content in self._held.items())
+        self._connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", rows)
+        self._held, self._held_bytes = {}, 0
 
     def content(self, name: str) -> bytes | None:
         """Return a kept content, None if it is not kept."""
+        if name in self._held:
+            return self._held[name]
         found = self._connection.execute("SELECT data FROM contents WHERE hash = ?", (name,))
         row = found.fetchone()
-        return None if row is None else zlib.decompress(row[0])
+        return None if row is None else bytes(row[0])
 
     def remove_unused_contents(self) -> None:
         """Remove the contents that neither a file nor a change has."""
+        self.store_held()
         self._connection.execute(
             "DELETE FROM contents WHERE hash NOT IN (SELECT content FROM files UNION"
             " SELECT before_content FROM changes UNION SELECT after_content FROM changes)"
@@ -334,6 +364,8 @@ def is_same(before: WatchedFileState, after: WatchedFileState) -> bool:
         return False
     if not before.kind:
         return True
+    if before.kind == "file" and before.mode != after.mode:
+        return False
     if before.content and after.content:
         return before.content == after.content
     return before.size == after.size and _without_ctime(before) == _without_ctime(after) != ""
@@ -349,7 +381,7 @@ def _create(connection: sqlite3.Connection, root: str) -> None:
     for statement in _SCHEMA.split(";\n"):
         if statement.strip():
             connection.execute(statement)
-    connection.execute("INSERT INTO workspace VALUES (?, 1, 0)", (os.fsencode(root),))
+    connection.execute("INSERT INTO workspace VALUES (?, 1, 0, 0)", (os.fsencode(root),))
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 

@@ -29,7 +29,7 @@ FOLDER_MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 """Files that mark the folder they are in as installed packages or a cache: it is not entered."""
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TEMPORARY_PREFIX = ".larkspur-"
+TEMPORARY_PREFIX = ".larkspur-"
 
 
 class FoundEntry(NamedTuple):
@@ -140,7 +140,7 @@ class _Walker:
 
 def _is_listed(name: str, status: os.stat_result) -> bool:
     is_kind = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
-    return is_kind and not name.startswith(_TEMPORARY_PREFIX)
+    return is_kind and not name.startswith(TEMPORARY_PREFIX)
 
 
 @contextmanager

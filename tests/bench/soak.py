@@ -99,7 +99,7 @@ class Soak:
         number = next(self._numbers)
         kept = self._sessions[number % KEPT_SESSIONS] if self._keeps(number) else None
         task = "bench:calls:2" if number % 5 == 0 else "bench:words:10"
-        created = await mine.create(task, kept, permission_mode="full")
+        created = await mine.create(task, kept, permission_mode="all")
         if len(self._sessions) < KEPT_SESSIONS:
             self._sessions.append(created["session_id"])
         run_id = created["run_id"].encode()

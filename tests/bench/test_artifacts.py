@@ -72,7 +72,7 @@ async def _scans(folder: Path) -> dict[str, list[float]]:
                 ids, 1, database, stores=stores, broadcaster=broadcaster, clock=clock
             )
             use = WorkspaceUse(ONLY_HOST, run, task, database=database, stores=stores)
-            return RunContext(ids, run, task, stream, 0.0, use)
+            return RunContext(ids, run, task, stream, use, 0.0)
 
         async def look(used: RunContext) -> None:
             made = await recorder.record_output(used, str(folder), None)

@@ -160,7 +160,7 @@ async def _step_costs(server: Server) -> list[float]:
         f"authorization: Bearer {server.token}\r\n\r\n".encode()
     )
     async with line(server.port, server.token) as mine:
-        options = {"permission_mode": "full", "max_iterations": STEPS[-1] + 10}
+        options = {"permission_mode": "all", "max_iterations": STEPS[-1] + 10}
         await mine.submit(f"bench:steps:{STEPS[-1]}", **options)
         while STEPS[-1] not in cpu:
             found = await reader.readuntil(b"\n\n")

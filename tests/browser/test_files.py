@@ -248,7 +248,7 @@ def archive(serve: Serve, script: Any, tmp_path: Path) -> Gateway:
     # the test asks faster than a person may
     gateway = serve(script(replies), SERVER__RATE_LIMIT_BURST="100000")
     for text in ("make the logs", "make the weekly report"):
-        task = gateway.task(text, options={"permission_mode": "full"})
+        task = gateway.task(text, options={"permission_mode": "all"})
         while gateway.ask("GET", f"/api/tasks/{task['task_id']}")["status"] != "completed":
             pass  # each turn is a request
     return gateway
@@ -680,7 +680,7 @@ def test_changed_files_of_the_workspace_have_a_diff_and_are_undone(
         serve(script([*making("mkdir src; printf 'one\\ntwo\\n' > src/notes.txt"), title()]))
     )
     follow(page)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make the weekly report")
     status(page, "completed")
     files = panel(page)
@@ -710,3 +710,54 @@ def test_changed_files_of_the_workspace_have_a_diff_and_are_undone(
     change.get_by_role("button", name="Close").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(row).to_contain_text("undone")
+
+
+def test_the_file_of_the_first_example_of_the_readme_is_listed(serve: Serve, enter: Open) -> None:
+    page = enter(serve())
+    follow(page)
+    choose_mode(page, "Edit files")
+    send(page, "write a haiku about lark to notes.md")
+    status(page, "completed")
+    row = panel(page).get_by_role("list", name="Changed files").get_by_role("button")
+    expect(row).to_have_text("notes.mdnew+3")
+
+
+def test_a_workspace_with_large_folders_and_odd_names_is_read_and_never_left(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    make = (
+        "mkdir .cache; (cd .cache; seq -f %05g.txt 10000 | xargs touch); ln -s /etc out;"
+        " mkdir 报告; echo 销售 > 报告/三月.md; echo hidden > .hidden; echo KEY=1 > .env"
+    )
+    page = enter(serve(script([*making(make), title()])))
+    follow(page)
+    choose_mode(page, "Everything")
+    send(page, "make the weekly report")
+    status(page, "completed")
+    workspace = page.get_by_role("button", name="Workspace", exact=True)
+    files = panel(page).locator("section").filter(has=workspace)
+    files.get_by_role("button", name="Workspace", exact=True).click()
+    many = files.get_by_role("button", name=".cache", exact=True)
+    expect(many).to_be_visible()
+    many.click()
+    expect(files.get_by_text("00001.txt", exact=True)).to_be_visible()
+    expect(files.get_by_text("Not everything is listed")).to_be_visible()
+    many.click()
+    expect(files.get_by_text("00001.txt", exact=True)).to_have_count(0)
+    # a link out of the workspace and a file with secrets are named, and open nothing
+    for name in ("out", ".env"):
+        expect(files.get_by_text(name, exact=True).last).to_be_visible()
+        expect(
+            files.get_by_role("button", name=re.compile(f"^{re.escape(name)}( |$)"))
+        ).to_have_count(0)
+    files.get_by_role("button", name=re.compile(r"^\.hidden .* B$")).click()
+    hidden = page.get_by_role("dialog", name=".hidden")
+    expect(hidden.locator("pre")).to_contain_text("hidden")
+    page.keyboard.press("Escape")
+    expect(hidden).to_have_count(0)
+    search = files.get_by_label("Search files by name")
+    search.fill("三月")
+    found = files.get_by_role("button", name="报告/三月.md")
+    expect(found).to_be_visible()
+    found.click()
+    expect(page.get_by_role("dialog", name="报告/三月.md")).to_contain_text("销售")

@@ -62,7 +62,7 @@ def replay(gateway: Gateway, method: str, path: str, cookie: str) -> tuple[int, 
     """Send a request of the page from outside of a browser, with the cookie."""
     connection = HTTPConnection("127.0.0.1", gateway.port, timeout=30)
     headers = {"cookie": cookie, "origin": gateway.url, "content-type": "application/json"}
-    body = {"task": "take over", "options": {"permission_mode": "full"}}
+    body = {"task": "take over", "options": {"permission_mode": "all"}}
     try:
         connection.request(method, path, json.dumps(body) if method == "POST" else None, headers)
         reply = connection.getresponse()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import expect
 
@@ -63,6 +64,40 @@ def test_notes_about_the_model_help_on_a_phone(
     thread.get_by_role("button", name="Change model").click()
     expect(page.get_by_role("combobox", name="Model")).to_be_visible()
     page.get_by_role("button", name="Done").click()
-    thread.get_by_role("button", name="Settings of the models").click()
-    page.wait_for_url("**/settings/models")
-    expect(page.get_by_role("textbox", name="Key")).to_be_visible()
+    thread.get_by_role("button", name="Enter another key").click()
+    page.wait_for_url("**/settings/models#key")
+    place = "The key of Anthropic is set by environment ANTHROPIC_API_KEY. Change it there."
+    expect(page.get_by_text(place)).to_be_visible()
+
+
+def test_a_refused_key_leads_to_its_field(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    wrong = refused(401, "authentication_error", "invalid x-api-key")
+    replies = [Reply(text="It works.", fault=msgspec.structs.replace(wrong, times=1))]
+    page = enter(serve(script(replies), has_key=False, LLM__MAX_RETRIES="0"))
+    page.goto(page.url + "settings/models")
+    page.get_by_role("combobox", name="Provider").select_option("anthropic")
+    key = page.get_by_role("textbox", name="Key", exact=True)
+    key.fill("sk-ant-api03-" + "k3y" * 30)
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("The gateway uses the new settings.")).to_be_visible()
+    expect(key).to_have_value("")
+    page.get_by_role("link", name="New session").click()
+    send(page, "hello")
+    thread = page.get_by_test_id("thread")
+    thread.get_by_role("button", name="Enter another key").click()
+    page.wait_for_url("**/settings/models#key")
+    expect(key).to_be_focused()
+    expect(page.get_by_role("combobox", name="Provider")).to_have_value("anthropic")
+    page.screenshot(path=shots / "enter-another-key.png")
+    key.fill("sk-ant-api03-" + "0k9" * 30)
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("The gateway uses the new settings.")).to_be_visible()
+    expect(key).to_have_value("")
+    page.go_back()
+    thread.get_by_role("button", name="Retry").click()
+    expect(thread.get_by_text("It works.")).to_be_visible()
+    # from a terminal or a chat
+    page.goto(page.url.partition("/sessions")[0] + "/settings/models#key=anthropic:claude-x")
+    expect(key).to_be_focused()

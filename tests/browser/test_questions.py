@@ -103,7 +103,7 @@ def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -
     given = answers(gateway, session)
     assert [one["decision"] for one in given] == ["approve", "reject"]
     thread = page.get_by_test_id("thread")
-    asked = thread.get_by_role("button", name=re.compile("Run `touch"))
+    asked = thread.get_by_role("button", name=re.compile("Run this command"))
     expect(asked).to_have_count(2)
     expect(asked.nth(0)).to_contain_text("allowed once")
     # answered questions stay answered
@@ -170,7 +170,7 @@ def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) 
     session = session_of(page)
     assert tools(gateway, session) == []
     assert [one["text"] for one in answers(gateway, session)] == ["yes, but not now"]
-    told = page.get_by_test_id("thread").get_by_role("button", name=re.compile("Run `touch"))
+    told = page.get_by_test_id("thread").get_by_role("button", name=re.compile("Run this command"))
     expect(told).to_contain_text("denied: yes, but not now")
 
 
@@ -205,6 +205,8 @@ def test_a_message_answers_the_question_above_it(
     say("A smaller release", "Type yes, or what to change…", "go ahead")
     say("touch one", "Type yes or no, or what to do instead…", "no, touch two instead")
     # an own control starts another task, and the question stays open
+    expect(bar(page)).to_contain_text("touch two")
+    expect(message).to_have_value("")
     expect(bar(page).get_by_role("heading", name="Run this command?")).to_be_visible()
     message.fill("what time is it")
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE
 from tests.browser.test_questions import bar, planned
-from tests.browser.test_runs import send, status
+from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -53,7 +53,7 @@ def test_failed_commands_edits_and_documents_look_like_what_they_are(
         ]
     )
     page = enter(serve(model))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "touch them")
     status(page, "completed")
     thread = page.get_by_test_id("thread")
@@ -117,7 +117,7 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
         ]
     )
     page = enter(serve(model, AGENT__MAX_ITERATIONS="2"))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "touch them")
     thread = page.get_by_test_id("thread")
     limit = thread.get_by_text("reached its step limit")
@@ -125,5 +125,52 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
     expect(limit).to_have_class(re.compile("text-warn"))
     pictures(page, shots, "limit")
     page.set_viewport_size({"width": 1_400, "height": 900})
+    incomplete = "stopped at its step limit"
+    expect(page.get_by_test_id("status")).to_have_text(re.compile(f"⚠.*{incomplete}"))
+    expect(page.get_by_role("link", name="touch them")).to_contain_text(incomplete)
+    page.get_by_role("link", name="Tasks", exact=True).click()
+    expect(page.get_by_role("main").get_by_role("link")).to_contain_text(f"{incomplete}")
+    pictures(page, shots, "limit-tasks")
+    page.set_viewport_size({"width": 1_400, "height": 900})
+    page.go_back()
     thread.get_by_role("button", name="Go on").click()
     expect(thread.get_by_text("The other half.")).to_be_visible()
+
+
+def test_each_of_three_calls_is_shown_once_and_refused_ones_keep_their_place(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    names = ("one.txt", "two.txt", "three.txt")
+    pair = [Call("write_file", {"path": name, "content": "x\n"}) for name in names]
+    model = script(
+        [
+            planned(),
+            Reply(calls=pair, when=when(1)),
+            Reply(text="All said.", when=when(4)),
+        ]
+    )
+    page = enter(serve(model))
+    send(page, "touch them")
+    expect(bar(page).get_by_role("heading", name="Create 3 files?")).to_be_visible()
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("one.txt")).to_have_count(0)
+    pictures(page, shots, "three-calls")
+    page.set_viewport_size({"width": 1_400, "height": 900})
+    second = bar(page).get_by_role("checkbox").nth(1)
+    second.uncheck()
+    expect(second).not_to_be_checked()
+    allow = bar(page).get_by_role("button", name=re.compile("Allow"))
+    expect(allow.first).to_be_enabled()
+    allow.first.click()
+    status(page, "completed")
+    rows = thread.get_by_role("button", name=re.compile("write_file"))
+    for _ in range(2):
+        expect(rows).to_have_count(3)
+        for row, name in zip(rows.all(), names, strict=True):
+            expect(row).to_contain_text(name)
+        expect(rows.nth(1)).to_contain_text("!")
+        expect(rows.nth(1)).to_contain_text("denied")
+        expect(rows.nth(1)).not_to_contain_text(re.compile("content: x|local owner"))
+        page.reload()
+        expect(thread.get_by_text("All said.")).to_be_visible()
+    pictures(page, shots, "three-calls-ended")

@@ -256,7 +256,7 @@ def test_a_wait_for_the_model_and_a_cut_answer_are_shown(
     send(page, "tell me all")
     thread = page.get_by_test_id("thread")
     # the seconds count down while the page is read
-    waiting = re.compile(r"The model is overloaded, retrying in \d s \(attempt 2\)")
+    waiting = re.compile(r"The model is overloaded, retrying in \d s \(attempt 2 of \d+\)")
     expect(thread).to_contain_text(waiting)
     expect(thread).to_contain_text("reached its output limit, so the answer is incomplete")
     expect(thread).not_to_contain_text("overloaded")

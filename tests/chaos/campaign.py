@@ -116,7 +116,7 @@ class Campaign:
             "idempotency_key": f"key-{name}",
             "options": {
                 "workspace": str(self.gateway.workspace),
-                "permission_mode": "ask" if name.startswith("P") else "full",
+                "permission_mode": "ask" if name.startswith("P") else "all",
             },
         }
         made: dict[str, str] = await self._post("/api/tasks", body)
@@ -200,7 +200,7 @@ class Campaign:
         rng = random.Random(f"{self._seed} terminal {number}")  # noqa: S311 - chaos, not a secret
         await asyncio.sleep(rng.uniform(0, 3))  # a start at any time of the episode
         task = f"Please do task T9{number}."
-        terminal = await self.gateway.start("-p", task, "--permission-mode", "full")
+        terminal = await self.gateway.start("-p", task, "--permission-mode", "all")
         self.terminals.append(terminal)
         try:
             async with asyncio.timeout(rng.choice([1, 60])):

@@ -36,7 +36,7 @@ class ScriptedUser:
 
     async def submit(self, letter: str) -> None:
         """Submit a task until it is acknowledged, and once more: the same task is returned."""
-        options = {"permission_mode": "full", "workspace": str(self.gateway.workspace)}
+        options = {"permission_mode": "all", "workspace": str(self.gateway.workspace)}
         body: dict[str, Any] = {"task": INSTRUCTIONS[letter], "options": options}
         body |= {"idempotency_key": f"{self.prefix}key-{letter}"}
         if self.session_id:

@@ -120,7 +120,7 @@ async def one_task(
         ScriptedOpenAI(scripted_model(steps), record=False) as model,
         restarting_gateway(folder, model, environ, [NO_CRASH] * processes) as gateway,
     ):
-        options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
+        options = {"permission_mode": "all", "workspace": str(gateway.workspace)}
         made = await gateway.request(
             "POST", "/api/tasks", {"task": INSTRUCTIONS["A"], "options": options}
         )
@@ -197,7 +197,7 @@ async def test_crashes_during_a_stream_and_a_tool_and_a_stop_during_a_tool(
         gateway.signal(signal.SIGTERM)
         events = await check_finished_run(gateway, session_id)
         results = [e["payload"] for e in events if e["event"] == "workflow.tool.completed"]
-        unknown = [result for result in results if result.get("error") == invariants.UNKNOWN]
+        unknown = [result for result in results if invariants.UNKNOWN in result.get("error", "")]
         assert [result["tool_name"] for result in unknown] == ["shell", "shell"]
         assert (gateway.workspace / "ledger.txt").read_text().split() == ["A1", "A2"]
         assert events[-1]["payload"]["final_answer"] == final("A").text
@@ -246,7 +246,7 @@ async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     }
     async with ScriptedOpenAI(scripted_model(steps), record=False) as model:
         alone = RestartingGateway(tmp_path, model, short)
-        command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "full")
+        command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "all")
         terminal = await alone.start(*command, plan=f"after:{MIGRATION_COMMITS + number}")
         async with asyncio.timeout(60):
             assert await terminal.wait() == -signal.SIGKILL, terminal.stderr_lines

@@ -58,7 +58,7 @@ async def answer_all(gateway: RestartingGateway, session_id: str, most: int) -> 
             reply = await gateway.request("POST", f"/api/questions/{question}/answer", answer)
             if reply.status != 200:  # the answer was stored but the response was lost
                 assert reply.status == 409, reply
-                assert "Already answered by local owner via web" in reply.json()["error"]["message"]
+                assert "Already answered by you via web" in reply.json()["error"]["message"]
     return asked
 
 
@@ -136,7 +136,7 @@ async def test_a_form_of_an_mcp_server_survives_kill_9(tmp_path: Path, environ: 
         report = (await gateway.request("POST", f"{server}/test", {})).json()
         accepted = {"sha256": report["server"]["sha256"], "accept": True}
         assert (await gateway.request("POST", f"{server}/review", accepted)).status == 200
-        options = {"workspace": str(gateway.workspace), "permission_mode": "full"}
+        options = {"workspace": str(gateway.workspace), "permission_mode": "all"}
         body = {"task": TASK, "options": options, "idempotency_key": "A"}
         async with asyncio.timeout(90):
             made = (await gateway.request("POST", "/api/tasks", body)).json()

@@ -35,7 +35,7 @@ async def gateway_of(
 
 
 async def submit(gateway: RestartingGateway, letter: str) -> dict[str, str]:
-    options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
+    options = {"permission_mode": "all", "workspace": str(gateway.workspace)}
     body = {"task": INSTRUCTIONS[letter], "options": options}
     made: dict[str, str] = (await gateway.request("POST", "/api/tasks", body)).json()
     return made

@@ -115,7 +115,7 @@ class Person:
 
     async def submit(self) -> None:
         """Submit the task until it is acknowledged."""
-        options = {"permission_mode": "full", "workspace": str(self.gateway.workspace)}
+        options = {"permission_mode": "all", "workspace": str(self.gateway.workspace)}
         body = {"task": TASK, "options": options, "idempotency_key": "A"}
         self.made = (await self.gateway.request("POST", "/api/tasks", body)).json()
 

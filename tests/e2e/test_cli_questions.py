@@ -94,7 +94,7 @@ async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     script = [Reply(calls=[PLAN]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with cli_environment(way, home, environ, script) as cli:
         shot = await cli.shot(
-            "report", "--plan-review", "complex", "--permission-mode", "full", *JSON
+            "report", "--plan-review", "complex", "--permission-mode", "all", *JSON
         )
         (asked,) = shot.rows[0]["questions"]
         made = cli.folder / "made"
@@ -266,9 +266,7 @@ async def test_refused_answer_changes_nothing(
         assert (agreed.code, agreed.out) == (0, b"done\n")
         late = await run(cli, "answer", question, "no")
     assert late.code == 2
-    assert re.fullmatch(
-        r"Already answered by local owner via \w+, [\d: -]+ UTC: approve.\n", late.err
-    )
+    assert re.fullmatch(r"Already answered by you via \w+, [\d: -]+ UTC: approve.\n", late.err)
 
 
 @GATEWAY
@@ -335,7 +333,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
         cli.model.release("go")
         late = await run(cli, "answer", question, "2")
         stored = await cli.task(shot.rows[0]["task_id"])
-    assert "Already answered by local owner via cli, " in late.err
+    assert "Already answered by you via cli, " in late.err
     assert late.err.endswith(" UTC: text (red).\n")
     assert stored["status"] in {"running", "failed"}
 
@@ -369,7 +367,7 @@ async def test_failed_task_is_resumed_from_its_last_step(
     broken = Reply(fault=Fault("status", status=400, message="no such thing"))
     script = [Reply(calls=[TOUCH]), broken, Reply(text="went on")]
     async with cli_environment(way, home, environ, script) as cli:
-        failed = await cli.shot("touch it", "--permission-mode", "full", *JSON)
+        failed = await cli.shot("touch it", "--permission-mode", "all", *JSON)
         resumed = await run(cli, "resume", failed.rows[0]["task_id"], *JSON)
         request = json.dumps(cli.model.requests[-1]["messages"])
     assert (failed.code, failed.rows[0]["status"]) == (1, "failed")

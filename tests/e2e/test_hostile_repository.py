@@ -93,7 +93,12 @@ async def test_nothing_of_a_hostile_repository_runs_connects_or_configures(tmp_p
     script = [*(Reply(calls=[call]) for call in calls), Reply("Looked around.")]
     async with ScriptedAnthropic(script, api_key="ours") as model:
         (home / "config.yaml").write_text(
-            json.dumps({"llm": {"provider": "anthropic", "base_url": model.base_url}})
+            json.dumps(
+                {
+                    "llm": {"provider": "anthropic", "base_url": model.base_url},
+                    "agent": {"gates": "off"},
+                }
+            )
         )
         (home / "config.yaml").chmod(0o600)
         before = (home / "config.yaml").read_bytes()
@@ -119,7 +124,9 @@ async def test_nothing_of_a_hostile_repository_runs_connects_or_configures(tmp_p
     found = {kind: {text for each, text in events if each == kind} for kind, _ in events}
     assert found["connect"] == {str(("127.0.0.1", int(model.base_url.rsplit(":")[-1])))}
     assert any(text.startswith(str(ROOT)) for text in found["code"])  # it does record
-    assert not [text for kind in ("run", "code") for text in found[kind] if str(repository) in text]
+    # A sandbox names the folder that it mounts; nothing names a file in it.
+    assert not [text for text in found["run"] if f"{repository}/" in text]
+    assert not [text for text in found["code"] if str(repository) in text]
     assert files_of(repository) == files
     assert (home / "config.yaml").read_bytes() == before
     assert not {"executed", "skills.json", "mcp.json", "profiles"} & {

@@ -171,7 +171,7 @@ async def end_all(team: Team) -> None:
 
 
 async def submit(member: Member, text: str, **more: Any) -> dict[str, Any]:
-    body = {"task": text, "options": {"permission_mode": "full"}, **more}
+    body = {"task": text, "options": {"permission_mode": "all"}, **more}
     made: dict[str, Any] = (await member.client.post("/api/tasks", body)).json()
     return made
 
@@ -460,10 +460,10 @@ async def test_another_host_goes_on_with_sessions_that_have_no_files(
         await here.rows(
             "update hosts set seen = '2026-01-31T08:00:00.000Z' where name = 'one' returning name"
         )
-        query = f"session_id={with_files['session_id']}&debug=1"
+        query = f"session_id={with_files['session_id']}"
         async with gateway.client.stream(query) as stream:
-            frames = await stream.until("workflow.diagnostic.error")
-        assert frames[-1].json()["payload"]["error"] == (
+            frames = await stream.until("workflow.notice")
+        assert frames[-1].json()["payload"]["text"] == (
             "Waiting for host one, where the files of this session are; it was last seen 2026-01-31"
             " 08:00 UTC. To go on without these files: larkspur sessions move"
             f" {with_files['session_id']} --any-host"

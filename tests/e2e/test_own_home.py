@@ -25,7 +25,7 @@ ATTEMPTS = [
 
 
 @BOTH_TRANSPORTS
-@pytest.mark.parametrize("mode", ["accept-edits", "full"])
+@pytest.mark.parametrize("mode", ["edit", "all"])
 @pytest.mark.first_rows(1)
 async def test_no_tool_reads_or_writes_what_belongs_to_larkspur(
     way: str, mode: str, home: Path, environ: dict[str, str]
@@ -112,7 +112,7 @@ async def test_settings_named_on_the_command_line_are_refused_too(
     ]
     async with cli_environment("process", home, environ, script) as cli:
         (cli.folder / "here.yaml").write_text(f"llm: {{keys: {{deepseek: {CANARY}}}}}\n")
-        shot = await cli.shot("try", "--config", "here.yaml", "--permission-mode", "full")
+        shot = await cli.shot("try", "--config", "here.yaml", "--permission-mode", "all")
         results = str(cli.model.requests)
     assert shot.code == 0, shot.err
     assert CANARY not in results

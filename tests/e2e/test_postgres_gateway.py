@@ -46,7 +46,7 @@ async def larkspur(environ: dict[str, str], *argv: str) -> tuple[int, str, str]:
 
 
 async def submit(client: HttpClient, text: str) -> dict[str, str]:
-    body = {"task": text, "options": {"permission_mode": "full"}}
+    body = {"task": text, "options": {"permission_mode": "all"}}
     made: dict[str, str] = (await client.post("/api/tasks", body)).json()
     return made
 
@@ -159,7 +159,7 @@ async def test_a_second_host_is_refused_until_it_has_what_the_first_one_has(
 
 async def complete(client: HttpClient, text: str, **more: str) -> str:
     """Submit a task, wait for its end and return its session."""
-    body = {"task": text, "options": {"permission_mode": "full"}, **more}
+    body = {"task": text, "options": {"permission_mode": "all"}, **more}
     made = (await client.post("/api/tasks?wait=60", body)).json()
     assert made["status"] == "completed"
     return str(made["session_id"])

@@ -32,7 +32,7 @@ RULES = Rules(
 async def submit(
     gateway: RestartingGateway, text: str, session: str | None = None, **more: Any
 ) -> dict[str, str]:
-    options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
+    options = {"permission_mode": "all", "workspace": str(gateway.workspace)}
     body = {"task": text, "session_id": session, "options": options, **more}
     made: dict[str, str] = (await gateway.request("POST", "/api/tasks", body)).json()
     return made

@@ -129,7 +129,7 @@ class Gateway:
 
     async def environment_of_a_tool(self) -> bytes:
         """Return the environment of a tool's process."""
-        task = {"task": "child", "options": {"permission_mode": "full"}}
+        task = {"task": "child", "options": {"permission_mode": "all"}}
         made = (await self.client.post("/api/tasks", task)).json()
         async with self.client.stream(f"session_id={made['session_id']}") as stream:
             *_, output = await stream.until("workflow.tool.progress")

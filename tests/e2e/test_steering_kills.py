@@ -1,6 +1,5 @@
 """A gateway is killed or stopped while a command runs and words wait: neither is lost."""
 
-import asyncio
 import json
 import signal
 import time
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_kills import open_sim
 from tests.e2e.test_lark_process import Served, served
 from tests.support.openai_server import ScriptedOpenAI
@@ -28,19 +28,18 @@ def model_reply(request: dict[str, Any]) -> Reply:
     return Reply(calls=[Call("shell", {"command": COMMAND})])
 
 
-async def begin(gateway: Served, folder: Path) -> dict[str, Any]:
-    """Start the task, and return it once the output of its command is in the file."""
-    options = {"permission_mode": "full"}
-    made = await gateway.client.post("/api/tasks", {"task": "run it", "options": options})
-    outputs = folder / "home" / "call-output"
-    patient_until = time.monotonic() + 30
-    while not any("needle-42" in each.read_text() for each in outputs.rglob("*.txt")):
-        assert time.monotonic() < patient_until
-        await asyncio.sleep(0.02)
-    path = f"/api/tasks/{made.json()['task_id']}/steer"
+async def begin(gateway: Served) -> dict[str, Any]:
+    """Start the task, steer it once its command has printed, and return it."""
+    options = {"permission_mode": "all"}
+    made = (await gateway.client.post("/api/tasks", {"task": "run it", "options": options})).json()
+    async with gateway.client.stream(f"session_id={made['session_id']}") as stream:
+        while (frame := await stream.frame()) is not None and "needle-42" not in frame.data:
+            pass
+    assert frame is not None
+    path = f"/api/tasks/{made['task_id']}/steer"
     steered = await gateway.client.post(path, {"text": WORDS})
     assert steered.json()["taken_as"] == "steering"
-    return dict(made.json())
+    return dict(made)
 
 
 async def kill(gateway: Served) -> None:
@@ -48,23 +47,23 @@ async def kill(gateway: Served) -> None:
     assert await gateway.over() == -signal.SIGKILL
 
 
-async def until_ended(gateway: Served, task_id: str) -> str:
+async def status_at_end(gateway: Served, sim: LarkSim, task_id: str) -> str:
     patient_until = time.monotonic() + 60
     while True:
         task = (await gateway.client.get(f"/api/tasks/{task_id}")).json()
         if task["status"] in {"completed", "failed", "cancelled"}:
             return str(task["status"])
         assert time.monotonic() < patient_until, task
-        await asyncio.sleep(0.05)
+        await sim.lark.changed_within(0.1)
 
 
 async def test_after_a_kill_the_next_request_has_the_output_and_the_words(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(model_reply) as model:
         async with served(tmp_path, sim, model, **ENVIRON) as gateway:
-            made = await begin(gateway, tmp_path)
+            made = await begin(gateway)
             await kill(gateway)
         async with served(tmp_path, sim, model, **ENVIRON) as gateway:
-            assert await until_ended(gateway, made["task_id"]) == "completed"
+            assert await status_at_end(gateway, sim, made["task_id"]) == "completed"
             asked = json.dumps(model.requests[-1]["messages"])
             assert "needle-42" in asked
             assert "the process of Larkspur that ran it ended" in asked
@@ -76,17 +75,17 @@ async def test_after_a_kill_the_next_request_has_the_output_and_the_words(tmp_pa
 async def test_a_stop_before_a_kill_gives_the_words_back_once(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(model_reply) as model:
         async with served(tmp_path, sim, model, **ENVIRON) as gateway:
-            made = await begin(gateway, tmp_path)
+            made = await begin(gateway)
             await gateway.client.post(f"/api/tasks/{made['task_id']}/stop", {})
             await kill(gateway)
         async with served(tmp_path, sim, model, **ENVIRON) as gateway:
-            assert await until_ended(gateway, made["task_id"]) == "cancelled"
+            assert await status_at_end(gateway, sim, made["task_id"]) == "cancelled"
             page = await gateway.client.get(f"/api/sessions/{made['session_id']}/messages")
             back = [(each["waits_for"], each["text"]) for each in page.json()["waiting"]]
             assert back == [("given_back", WORDS)]
             body = {"task": "go on", "session_id": made["session_id"]}
             again = await gateway.client.post("/api/tasks", body)
-            assert await until_ended(gateway, again.json()["task_id"]) == "completed"
+            assert await status_at_end(gateway, sim, again.json()["task_id"]) == "completed"
             asked = json.dumps(model.requests[-1]["messages"])
             assert "needle-42" in asked
             assert WORDS not in asked

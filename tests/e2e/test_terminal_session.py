@@ -217,7 +217,7 @@ async def test_escape_stops_the_task_and_keeps_the_input(
     home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="x", calls=[SLEEP])]
-    argv = ("--permission-mode", "full", "go")
+    argv = ("--permission-mode", "all", "go")
     async with open_session("process", home, environ, script, *argv) as repl:
         await repl.tty.wait_for("◆ shell exec sleep 1000")
         repl.tty.type("draft\x1b")

@@ -28,7 +28,7 @@ from larkspur.chat_instructions import make_chat_instructions
 from tests.support.agent_app import Core
 from tests.support.chat_texts import AUTO_TEXTS
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
-from tests.support.lark_gateway import APP, CONFIG, lark_transport, shown_text
+from tests.support.lark_gateway import APP, CONFIG, full_text, lark_transport
 
 
 class ChatService(ABC):
@@ -184,7 +184,7 @@ class LarkChat(ChatService):
         await self.sim.until(lambda _: all(push.done for push in self.sim.pushes))
 
     def replies(self, chat: int = 0) -> list[tuple[str, str]]:
-        shown = [(shown_text(self.sim, one), one.parent_id) for one in self._posts(chat)]
+        shown = [(full_text(self.sim, one), one.parent_id) for one in self._posts(chat)]
         return [(text, reply_to) for text, reply_to in shown if text is not None]
 
     def questions(self, chat: int = 0) -> list[str]:

@@ -39,7 +39,7 @@ PIXEL = base64.b64decode(
 server = MCPServer("tested", request_state_security=RequestStateSecurity(keys=["key" * 20]))
 
 
-@server.tool()
+@server.tool(title="Add numbers")
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b

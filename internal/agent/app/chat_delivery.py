@@ -12,7 +12,6 @@ import msgspec
 
 from internal.agent.app.access import granted_rights
 from internal.agent.app.chats import find_persons_task
-from internal.agent.app.files.input_files import FILE_PHASE
 from internal.agent.app.mentions import mentioned_people
 from internal.agent.app.runs.visibility import list_newer, written_at
 from internal.agent.domain.artifacts import names_file
@@ -29,9 +28,9 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import (
-    DiagnosticError,
     FilesChanged,
     InputReceived,
+    Notice,
     PartsLeftOut,
     PeopleMentioned,
     ResultCancelled,
@@ -48,6 +47,7 @@ from internal.agent.domain.tasks import (
     Task,
     chat_name,
 )
+from internal.agent.domain.usage import Spending, Usage
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Database, Read, Write
@@ -76,15 +76,19 @@ class _Payload(msgspec.Struct):
     model: str = ""
     instead_of: str = ""
     calls_not_run: int = 0
+    subtasks: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+    duration_ms: int = 0
 
 
 class _Input(msgspec.Struct):
     sender: str = ""
 
 
-class _Diagnostic(msgspec.Struct):
-    phase: str = ""
-    error: str = ""
+class _Notice(msgspec.Struct):
+    about: str = ""
+    text: str = ""
 
 
 class ModelLoss(msgspec.Struct, frozen=True):
@@ -125,11 +129,11 @@ class _LeftOutEvent(msgspec.Struct):
 _left_out_event = msgspec.json.Decoder(_LeftOutEvent).decode
 
 
-class _DiagnosticEvent(msgspec.Struct):
-    payload: _Diagnostic
+class _NoticeEvent(msgspec.Struct):
+    payload: _Notice
 
 
-_diagnostic_event = msgspec.json.Decoder(_DiagnosticEvent).decode
+_notice_event = msgspec.json.Decoder(_NoticeEvent).decode
 
 
 class _InputEvent(msgspec.Struct):
@@ -150,7 +154,7 @@ _TOLD = tuple(
     each.name
     for each in (
         InputReceived,
-        DiagnosticError,
+        Notice,
         PartsLeftOut,
         PeopleMentioned,
         FilesChanged,
@@ -191,7 +195,10 @@ class ReplyContext(NamedTuple):
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
     get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
     the answer may show at their place. `calls_not_run` counts the last calls of the run if they
-    were not run. `changed` are the files of the workspace that it changed.
+    were not run. `changed` are the files of the workspace that it changed. `person` is the
+    principal who asked. `spending` is what the run and its subtasks used and `duration_ms` how
+    long it took; None and 0 without subtasks. `not_kept` says which files of the session stay
+    on one host.
     """
 
     instruction: str
@@ -205,6 +212,10 @@ class ReplyContext(NamedTuple):
     pictures: tuple[NamedPicture, ...] = ()
     calls_not_run: int = 0
     changed: ChangedNames = ChangedNames()
+    person: str = ""
+    spending: Spending | None = None
+    duration_ms: int = 0
+    not_kept: tuple[str, ...] = ()
 
 
 class BegunMessage(NamedTuple):
@@ -597,8 +608,8 @@ class ChatDelivery:
         inputs = found[InputReceived.name]
         senders = dict.fromkeys(_input_event(each).payload.sender for each in inputs)
         senders.pop(task.origin.principal, None)
-        diagnostics = (_diagnostic_event(each).payload for each in found[DiagnosticError.name])
-        problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+        notices = [_notice_event(each).payload for each in found[Notice.name]]
+        problems = tuple(each.text for each in notices if each.about == "input_files")
         left_out = [_left_out_event(each).payload for each in found[PartsLeftOut.name]]
         asked = yield from find_persons_task(self._stores, task)
         return ReplyContext(
@@ -613,6 +624,9 @@ class ChatDelivery:
             tuple((yield from self._named_pictures(outgoing))),
             payload.calls_not_run,
             _changed_names(found[FilesChanged.name]) if _is_reply(outgoing) else ChangedNames(),
+            asked.origin.principal,
+            *_spent(payload),
+            tuple(each.text for each in notices if each.about == "kept_files"),
         )
 
     def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
@@ -674,6 +688,13 @@ class ChatDelivery:
 
 def _is_reply(outgoing: OutgoingMessage) -> bool:
     return outgoing.key == reply_key(outgoing.run_id)
+
+
+def _spent(end: _Payload) -> tuple[Spending | None, int]:
+    """Return what a run with subtasks used and how long it took, from its last event."""
+    if not end.subtasks:
+        return None, 0
+    return Spending(end.usage, end.cost, end.subtasks), end.duration_ms
 
 
 def _changed_names(events: Sequence[bytes]) -> ChangedNames:

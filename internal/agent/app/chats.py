@@ -18,6 +18,7 @@ from internal.agent.domain.tasks import (
 from internal.agent.domain.usage import UsageSum
 from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
+from internal.agent.store.tasks import list_calls_not_run
 
 _UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
 _MAX_TASKS = 500
@@ -40,11 +41,15 @@ def find_unfinished(
 
 
 class ChatTask(NamedTuple):
-    """A task of a conversation with its newest run and the runs of all subtasks below it."""
+    """A task of a conversation with its newest run and the runs of all subtasks below it.
+
+    `calls_not_run` counts the last calls of those of them that ended without their last calls.
+    """
 
     task: Task
     run: Run
     subtasks: list[Run]
+    calls_not_run: Mapping[TaskId, int] = {}
 
 
 def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
@@ -110,7 +115,9 @@ class Chats:
                 run = yield from stores.runs.get_by_task(task.id)
                 if run is not None:
                     subtasks = yield from stores.subtasks.list_tree(task.id)
-                    found.append(ChatTask(task, run, subtasks))
+                    ended = [each.task_id for each in (run, *subtasks) if each.ended]
+                    missed = yield from list_calls_not_run(ended)
+                    found.append(ChatTask(task, run, subtasks, missed))
             return found
 
         return await self._database.read(work)

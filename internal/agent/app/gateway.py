@@ -212,13 +212,11 @@ class Gateway:
         channel: Channel,
         idempotency_key: str | None = None,
         writing: Writing = None,
+        prompt: str = "",
     ) -> Steered:
-        """Send a message to the session of a task, or to a task in the background; see `steer`.
+        """Send a message to the session of a task, or to a task in the background.
 
-        Raises:
-            InvalidRequest: the text is empty or too long.
-            NotFound: the task does not exist or belongs to another person.
-            Forbidden: the principal may not submit tasks.
+        The model reads `prompt` in place of the text, unless it is "". Raises as `steer` does.
         """
         task = await self.queries.task(task_id, principal)
         submission = Submission(
@@ -229,6 +227,7 @@ class Gateway:
             idempotency_key=idempotency_key,
             joins=None if task.lane == task.session_id else task_id,
             writing=writing,
+            prompt=prompt,
         )
         return await self.steer(submission, principal)
 

@@ -12,7 +12,6 @@ from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
-from internal.agent.domain.events.types import ResultFinal
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
@@ -39,10 +38,11 @@ from internal.agent.domain.tasks import (
     TaskFilter,
     TaskSummary,
 )
-from internal.agent.domain.usage import UsageKey, UsageSum
+from internal.agent.domain.usage import Spending, UsageKey, UsageSum
 from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
+from internal.agent.store.tasks import list_calls_not_run
 
 EVERY_SESSION = SessionListFilter()
 
@@ -66,16 +66,17 @@ class SubtaskItem(NamedTuple):
 
 
 class TaskListItem(NamedTuple):
-    """A task in a list."""
+    """A task in a list, with what its newest run and all subtasks below it used."""
 
     task: Task
     summary: TaskSummary
+    spending: Spending
 
 
 class TaskTree(NamedTuple):
     """A task, its newest run, and all subtasks below it, oldest first.
 
-    `cost` is the known cost of all of them in US dollars. `artifacts` are the newest versions of
+    What each run used includes all subtasks below it. `artifacts` are the newest versions of
     the files that they made, oldest first. `calls_not_run` counts the last calls of its newest run
     if they were not run.
     """
@@ -83,20 +84,8 @@ class TaskTree(NamedTuple):
     task: Task
     run: Run
     subtasks: list[SubtaskItem]
-    cost: float
     artifacts: list[Artifact]
     calls_not_run: int = 0
-
-
-class _EndEvent(msgspec.Struct):
-    payload: "_EndPayload"
-
-
-class _EndPayload(msgspec.Struct):
-    calls_not_run: int = 0
-
-
-_decode_end = msgspec.json.Decoder(_EndEvent).decode
 
 
 class Queries:
@@ -121,6 +110,8 @@ class Queries:
     async def task_with_run(self, task_id: TaskId, principal: Principal) -> tuple[Task, Run]:
         """Return a task and its newest run at the same moment.
 
+        What the run used includes all subtasks below it.
+
         Raises:
             NotFound: the task does not exist or belongs to another person.
         """
@@ -130,7 +121,7 @@ class Queries:
             run = yield from self._stores.runs.get_by_task(task_id)
             if run is None:
                 _missing("task", task_id)
-            return task, run
+            return task, (yield from self._with_total(run))
 
         return await self._database.read(work)
 
@@ -156,17 +147,15 @@ class Queries:
                 if subtask.parent_task_id in above:
                     above.add(subtask.id)
                     found.append(SubtaskItem(subtask, runs[subtask.id]))
-            own = [run, *(item.run for item in found)]
-            cost = (
-                (yield from self._stores.subtasks.get_cost(root))
-                if root == task_id
-                else sum(each.cost or 0.0 for each in own)
+            spent = yield from self._stores.usage.list_of_trees(
+                [run.id, *(item.run.id for item in found)]
             )
+            run = _spent(run, spent[run.id])
+            found = [SubtaskItem(each, _spent(own, spent[own.id])) for each, own in found]
             made = yield from self._stores.artifacts.list_of_tree(root)
             newest = {each.name: each for each in made if each.task_id in above}
-            ends = yield from self._stores.events.list_of_kinds(run.id, (ResultFinal.name,))
-            missed = _decode_end(ends[-1].json).payload.calls_not_run if ends else 0
-            return TaskTree(task, run, found, cost, list(newest.values()), missed)
+            missed = yield from list_calls_not_run([task_id])
+            return TaskTree(task, run, found, list(newest.values()), missed.get(task_id, 0))
 
         return await self._database.read(work)
 
@@ -226,7 +215,13 @@ class Queries:
                 yield from _as_cursor(before, self._get_task(TaskId(before), principal))
             tasks = yield from self._stores.tasks.list_page(who, wanted, before=before, limit=limit)
             summaries = yield from self._stores.tasks.list_summaries(task.id for task in tasks)
-            return [TaskListItem(task, summaries.get(task.id, TaskSummary())) for task in tasks]
+            runs = [summary.run_id for summary in summaries.values()]
+            spent = yield from self._stores.usage.list_of_trees(runs)
+            known = [(task, summaries.get(task.id, TaskSummary())) for task in tasks]
+            return [
+                TaskListItem(task, summary, spent.get(summary.run_id, Spending()))
+                for task, summary in known
+            ]
 
         return await self._database.read(work)
 
@@ -523,6 +518,9 @@ class Queries:
             _missing("task", task_id)
         return task
 
+    def _with_total(self, run: Run) -> Read[Run]:
+        return _spent(run, (yield from self._stores.usage.get_of_tree(run.id)))
+
     def _get_artifact(self, artifact_id: ArtifactId, principal: Principal) -> Read[Artifact]:
         found = yield from self._stores.artifacts.get(artifact_id)
         if found is None or not _may_read(principal, found.principal):
@@ -542,6 +540,11 @@ class Queries:
         if found is None or not can_view(found, Actor(principal, "cli", chat)):
             _missing("question", question_id)
         return found
+
+
+def _spent(run: Run, spending: Spending) -> Run:
+    """Return a run with what it and all subtasks below it used."""
+    return msgspec.structs.replace(run, usage=spending.usage, cost=spending.cost)
 
 
 def _as_cursor(name: str, known: Read[object]) -> Read[None]:

@@ -41,7 +41,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that its profile grants.
     """
 
-    workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
+    workspace: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
     permission_mode: Mode | None = None
     allow: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
     deny: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
@@ -61,7 +61,8 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     `profile_problems` returns why profiles cannot be used, by name, `profile_warnings` what may be
     wrong with others.
     `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
-    `has_folder` returns False for a path that is known to be no folder where tasks are executed.
+    `check_folder` raises InvalidRequest for a path that cannot be a workspace, as far as that is
+    known here.
     """
 
     profiles: Mapping[str, Profile]
@@ -81,7 +82,12 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     hosts: bool = True
     profile_problems: Callable[[], Mapping[str, str]] = dict
     profile_warnings: Callable[[], Mapping[str, str]] = dict
-    has_folder: Callable[[str], bool] = lambda _path: True
+    check_folder: Callable[[str], None] = lambda _path: None
+
+    @property
+    def is_priced(self) -> bool:
+        """True if the price of the default model is known, or nothing is paid for it."""
+        return self.provider == "offline" or self.prices.price(self.model) is not None
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""
@@ -254,8 +260,11 @@ def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> Ru
 
 
 def _workspace(defaults: TaskDefaults, folder: str) -> str:
-    if folder and not PurePath(folder).is_absolute():
-        raise InvalidRequest(f"workspace must be an absolute path, not {folder[:200]}.")
-    if folder and not defaults.has_folder(folder):
-        raise InvalidRequest(f"The workspace {escape_invisible(folder[:200])} is not a folder.")
+    if folder and ("\0" in folder or not PurePath(folder).is_absolute()):
+        shown = escape_invisible(folder[:200])
+        raise InvalidRequest(
+            f"The workspace must be an absolute path such as /home/me/project, not {shown}."
+        )
+    if folder:
+        defaults.check_folder(folder)
     return folder

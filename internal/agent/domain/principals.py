@@ -33,6 +33,9 @@ class Principal(msgspec.Struct, frozen=True):
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))
 """Anyone who has the local token or can open the data folder."""
 
+OWNER_NAME = "the owner"
+"""The local owner in sentences that others read too; where only the owner reads, it is "you"."""
+
 
 AuditAction = Literal[
     "question.asked",

@@ -10,6 +10,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId, reco
 from internal.agent.domain.permissions.matchers import ReasonCode
 from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
+from internal.agent.domain.principals import LOCAL_OWNER, OWNER_NAME
 from internal.agent.domain.tasks import Attachment, rule_scope
 from internal.agent.domain.text import truncate
 
@@ -58,7 +59,7 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say
     in short what it does, such as to change `report.md`, for the title of the question.
     `reason_code` says the reason to channels in other languages, with `reason_about` as its
-    variable part.
+    variable part. `title` is what people read in place of the name of a tool of an MCP server.
     """
 
     call_id: str
@@ -74,6 +75,7 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     subject: str = ""
     reason_code: ReasonCode = ""
     reason_about: str = ""
+    title: str = ""
 
     def with_preview(self, preview: "Preview") -> "ApprovalItem":
         """Return the item with a preview; a change to a file that does not exist creates it."""
@@ -163,6 +165,8 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The display name of the person who answered, else the principal."""
+        if self.by == LOCAL_OWNER.id and self.name in {"", LOCAL_OWNER.name}:
+            return OWNER_NAME
         return self.name or self.by or NOBODY
 
 
@@ -199,19 +203,34 @@ def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Ques
     return Question(question_id, "recovery", reason, reason_code=code)
 
 
+Refusal = Literal["person", "nobody", "changed"]
+"""Why an answer does not allow a call: it is no, there was none in time, or to another call."""
+
+
+def refusal_of(item: ApprovalItem, answer: Answer, call_hash: str) -> Refusal | None:
+    """Return why a call is not run, None if exactly this call was approved."""
+    if answer.decision == "expired":
+        return "nobody"
+    if not answer.items.get(item.call_id, answer.decision == "approve"):
+        return "person"
+    return "changed" if call_hash != item.call_hash else None
+
+
 def refusal_reason(item: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
-    """Return why a call is not run, None if exactly this call was approved.
+    """Return why a call is not run as a sentence for the model, None if it was approved.
 
     `call_hash` is the hash of the current call.
     """
-    if answer.decision == "expired":
-        return "Not run: nobody answered in time, so the answer is no."
-    if not answer.items.get(item.call_id, answer.decision == "approve"):
-        reason = f": {answer.text}" if answer.text.strip() else ""
-        return f"Not run: {answer.who} said no{reason}."
-    if call_hash != item.call_hash:
-        return "Not run: this is not the call that a person agreed to."
-    return None
+    match refusal_of(item, answer, call_hash):
+        case "nobody":
+            return "Not run: nobody answered in time, so the answer is no."
+        case "person":
+            reason = f": {answer.text}" if answer.text.strip() else ""
+            return f"Not run: {answer.who} said no{reason}."
+        case "changed":
+            return "Not run: this is not the call that a person agreed to."
+        case None:
+            return None
 
 
 QuestionStatus = Literal["open", "answered", "expired", "closed"]

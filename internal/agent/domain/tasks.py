@@ -280,16 +280,17 @@ class TaskFilter(msgspec.Struct, frozen=True):
 class TaskSummary(NamedTuple):
     """What a list shows of the newest run of a task.
 
-    `cost` is in US dollars, None for unknown; `parent` is the beginning of the instruction of the
-    task that created it, "" for none; `files` is the number of files that it made.
+    `parent` is the beginning of the instruction of the task that created it, "" for none; `files`
+    is the number of files that it made. `calls_not_run` counts its last calls if they were not run.
     """
 
+    run_id: RunId = RunId("")
     started: str = ""
     ended: str = ""
-    cost: float | None = None
     subtask: Subtask | None = None
     parent: str = ""
     files: int = 0
+    calls_not_run: int = 0
 
 
 class StopRequest(msgspec.Struct, frozen=True):
@@ -404,11 +405,16 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """A session in a list. `found` is where its text contains the text of a search, else ""."""
+    """A session in a list, with the state of its newest task.
+
+    `found` is where its text contains the text of a search, else "".
+    """
 
     session: Session
     status: Status | None
     tasks: int
+    stop_reason: StopReason | None = None
+    calls_not_run: int = 0
     found: str = ""
 
 

@@ -57,6 +57,11 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
         """False for a tool that reaches the web and nothing on this machine."""
         return self.risk != "net" or bool(mcp_server(self.name))
 
+    @property
+    def server_title(self) -> str:
+        """What people read in place of the name of a tool of an MCP server; "" for other tools."""
+        return next(iter(self.title.values()), "") if mcp_server(self.name) else ""
+
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""
         match [target for target in self.targets if not isinstance(target, SandboxTarget)]:

@@ -33,6 +33,22 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
+class Spending(msgspec.Struct, frozen=True):
+    """What a run used with all subtasks below it, and how many these are.
+
+    `cost` is in US dollars, as far as prices are known; None if none is.
+    """
+
+    usage: Usage = Usage()
+    cost: float | None = None
+    subtasks: int = 0
+
+    def __add__(self, other: "Spending") -> "Spending":
+        known = [each.cost for each in (self, other) if each.cost is not None]
+        cost = sum(known) if known else None
+        return Spending(self.usage + other.usage, cost, self.subtasks + other.subtasks)
+
+
 ContextPartKind = Literal[
     "rules", "owner", "chat", "folder", "skills", "tools", "loaded_skills", "conversation"
 ]

@@ -171,12 +171,19 @@ INPUT_VARIABLE, OUTPUT_VARIABLE = "LARKSPUR_INPUT_DIR", "LARKSPUR_OUTPUT_DIR"
 class FileFolders(NamedTuple):
     """The folders of a session for files that people sent, and for files that are made for them.
 
-    `read_only` are other folders that commands read, such as the objects of a repository.
+    `output` is the folder of this name in the workspace. `input` is in the workspace too if that is
+    Larkspur's own, else in the home folder: nothing is created in a folder of a person. `read_only`
+    are other folders that commands read, such as the objects of a repository.
     """
 
     input: str
     output: str
     read_only: tuple[str, ...] = ()
+
+    @property
+    def are_together(self) -> bool:
+        """Whether both are in a workspace of Larkspur's own, in which no person works."""
+        return self.input.rpartition("/")[0] == self.output.rpartition("/")[0]
 
 
 FileFolderResolver = Callable[[SessionId, str], FileFolders]

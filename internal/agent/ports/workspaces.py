@@ -187,7 +187,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is False if the workspace was
-    too large to look at all of it.
+    too large to look at all of it, or replaced.
     """
 
     changes: tuple[FileChange, ...] = ()
@@ -240,14 +240,15 @@ class WorkspaceChanges(Protocol):
         session_id: SessionId,
         /,
         *,
+        named: frozenset[str] | None = None,
         skipped: frozenset[str] = frozenset(),
         has_ended: Callable[[str], bool] = ...,
     ) -> None:
-        """Take what is in a workspace now as the state before a run.
+        """Take what is in a workspace now as the state before a run, or before more of its calls.
 
-        What changed since the last walk belongs to the runs that are open. A run that is open
-        already, because its process died, keeps its state. Those that `has_ended` are closed.
-        `skipped` are paths of folders that are not entered.
+        What changed since the last walk belongs to the runs that are open, also to this one if it
+        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
+        read, those of all files if it is None. `skipped` are paths of folders that are not entered.
         """
         ...
 

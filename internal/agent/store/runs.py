@@ -18,7 +18,7 @@ from internal.agent.store.encoding import storable, to_json
 
 
 class RunEnd(NamedTuple):
-    """The result of a run. `cost` is in US dollars, None when the price is unknown."""
+    """The result of a run. `cost` is in US dollars, as far as prices are known; None if none is."""
 
     status: Status
     stop_reason: StopReason
@@ -358,11 +358,16 @@ def read_run(row: Row) -> Run:
     values[_STARTED], values[_ENDED] = values[_STARTED] or "", values[_ENDED] or ""
     if values[_SUBTASK] is not None:
         values[_SUBTASK] = _subtask.decode(values[_SUBTASK])
-    try:
-        values[_USAGE] = _usage.decode(values[_USAGE])
-    except msgspec.MsgspecError:  # one damaged row must not hide all other runs
-        values[_USAGE] = Usage()
+    values[_USAGE] = read_usage(values[_USAGE])
     return Run(*values)
+
+
+def read_usage(stored: str) -> Usage:
+    """Return stored tokens. A damaged row must not hide all other runs: it has none."""
+    try:
+        return _usage.decode(stored)
+    except msgspec.MsgspecError:
+        return Usage()
 
 
 def read_stop(stored: str) -> StopRequest:

@@ -32,6 +32,7 @@ from internal.agent.domain.tasks import (
 from internal.agent.domain.text import excerpt
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.tasks import list_calls_not_run
 from internal.agent.store.usage import UsageStore
 
 _MESSAGE_BYTES, _PART_BYTES, _IMAGE_BYTES = 450, 50, 500
@@ -143,7 +144,11 @@ class SessionStore:
             rows = yield Statement("sessions_page", (*cursor, *conditions, limit))
         else:
             rows = yield Statement("sessions_page_of_owner", (*cursor, *conditions, owner, limit))
-        return [SessionSummary(_session(row), row[16], row[17]) for row in rows]
+        missed = yield from list_calls_not_run(row[18] for row in rows if row[16] == "completed")
+        return [
+            SessionSummary(_session(row), row[16], row[17], row[19], missed.get(row[18], 0))
+            for row in rows
+        ]
 
     def _search(
         self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /

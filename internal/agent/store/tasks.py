@@ -6,6 +6,7 @@ from operator import itemgetter
 import msgspec
 
 from internal.agent.domain.delegation.subtask import Subtask, TaskWait
+from internal.agent.domain.events.types import ResultFinal
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import (
     Attachment,
@@ -42,6 +43,23 @@ _UNFINISHED_GROUPS: Mapping[TaskGroup | None, tuple[Status, ...]] = {
     "running": ("queued", "running", "waiting"),
 }
 """The statuses of the tasks of a group, apart from the group of ended ones."""
+
+
+class _End(msgspec.Struct):
+    calls_not_run: int = 0
+
+
+_decode_end = msgspec.json.Decoder(_End).decode
+
+
+def list_calls_not_run(task_ids: Iterable[TaskId]) -> Read[dict[TaskId, int]]:
+    """Return how many of the last calls of the newest runs of ended tasks were not run.
+
+    Tasks without such calls are left out.
+    """
+    rows = yield Lookup("end_of_task", [(task_id, ResultFinal.name) for task_id in task_ids])
+    counts = {TaskId(task_id): _decode_end(payload).calls_not_run for task_id, payload in rows}
+    return {task_id: count for task_id, count in counts.items() if count}
 
 
 class TaskStore:
@@ -131,7 +149,11 @@ class TaskStore:
     def list_summaries(self, task_ids: Iterable[TaskId], /) -> Read[dict[TaskId, TaskSummary]]:
         """Return what a list shows of the newest runs of tasks. One without a run is left out."""
         rows = yield Lookup("task_summary", [(task_id,) for task_id in task_ids])
-        return {TaskId(row[0]): _summary(row) for row in rows}
+        missed = yield from list_calls_not_run(TaskId(row[0]) for row in rows if row[3])
+        return {
+            TaskId(row[0]): _summary(row)._replace(calls_not_run=missed.get(TaskId(row[0]), 0))
+            for row in rows
+        }
 
     def replace_input(
         self,
@@ -302,9 +324,9 @@ def _tasks_not_completed(
 
 
 def _summary(row: Row) -> TaskSummary:
-    _, started, ended, cost, subtask, parent, files = row
+    _, run_id, started, ended, subtask, parent, files = row
     place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
-    return TaskSummary(started, ended, cost, place, parent or "", files)
+    return TaskSummary(run_id, started, ended, place, parent or "", files)
 
 
 def _task(row: Row) -> Task:

@@ -4,10 +4,13 @@ from collections.abc import Iterable
 from operator import add
 from typing import NamedTuple
 
+import msgspec
+
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Run
-from internal.agent.domain.usage import PersonUsage, Usage, UsageKey, UsageSum
-from internal.agent.store.database import Batch, Read, Row, Statement, Write
+from internal.agent.domain.usage import PersonUsage, Spending, Usage, UsageKey, UsageSum
+from internal.agent.store.database import Batch, Lookup, Read, Row, Statement, Write
+from internal.agent.store.runs import read_usage
 
 _EVERYBODY = ""
 """The owner of the sums over all sessions."""
@@ -76,6 +79,26 @@ class UsageStore:
         """
         rows = yield Statement("usage_of_person", (principal, day))
         return PersonUsage(*rows[0])
+
+    def list_of_trees(self, run_ids: Iterable[RunId], /) -> Read[dict[RunId, Spending]]:
+        """Return what runs used with all subtasks below them; unknown runs are left out.
+
+        Everything that is shown of what a run used comes from here. A request for the title of the
+        session is no part of a run.
+        """
+        found: dict[RunId, Spending] = {}
+        rows = yield Lookup("spending_of_tree", [(run_id,) for run_id in run_ids])
+        for root, run_id, has_ended, usage, cost, *tokens, known in rows:
+            spent = Spending(read_usage(usage), cost, int(run_id != root))
+            if not has_ended:
+                so_far = Usage(*(count or 0 for count in tokens))
+                spent = msgspec.structs.replace(spent, usage=so_far, cost=known)
+            found[root] = found.get(root, Spending()) + spent
+        return found
+
+    def get_of_tree(self, run_id: RunId, /) -> Read[Spending]:
+        """Return what a run used with all subtasks below it; see `list_of_trees`."""
+        return (yield from self.list_of_trees([run_id])).get(run_id, Spending())
 
     def save(
         self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str

@@ -33,6 +33,7 @@ from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.network_choice import parse_network_choice
 from internal.config.chat import ChatChannelSettings
+from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatPhrases, find_switch
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
@@ -173,11 +174,14 @@ class SettingsCommands:
             await self._gateway.chats.save_settings(actor.chat, settings._replace(network=chosen))
         return await self.describe_isolation(message)
 
+    def _profile_of(self, message: MessageContext, chosen: ChatSettings) -> Profile:
+        name = chat_profile(self._defaults, self._configured, message.chat.chat_id, chosen)
+        return self._defaults.profiles.get(name, Profile())
+
     def _policy(self, message: MessageContext, chosen: ChatSettings) -> Policy:
-        chat_id, configured = message.chat.chat_id, self._configured
-        name = chat_profile(self._defaults, configured, chat_id, chosen)
-        profile = self._defaults.profiles.get(name, Profile())
-        return chat_policy(self._defaults, profile, configured.network_in(chat_id), chosen)
+        ceiling = self._configured.network_in(message.chat.chat_id)
+        profile = self._profile_of(message, chosen)
+        return chat_policy(self._defaults, profile, ceiling, chosen)
 
     async def _parse_network(self, argument: str, message: MessageContext) -> NetworkSetting | None:
         """Return what is to be stored; None for the value of the settings.
@@ -205,6 +209,13 @@ class SettingsCommands:
         kind = network_kind(policy.allow)
         hosts = f" ({', '.join(network_hosts(policy.allow))})" if kind == "hosts" else ""
         return phrases("isolated", network=f"{phrases(f'network_{kind}')}{hosts}")
+
+    async def describe_mode(self, message: MessageContext) -> str:
+        """Return the permission mode of tasks of the chat, and what it allows."""
+        chosen = await self._gateway.chats.get_settings(message.actor.chat)
+        mode = self._profile_of(message, chosen).narrow_mode(self._policy(message, chosen).mode)
+        modes = MessageCatalog("modes", message.phrases.language)
+        return message.phrases("mode_is", name=modes(f"name_{mode}"), meaning=modes(mode))
 
     async def _instructions(self, argument: str, message: MessageContext) -> str:
         """Set, remove or show what the model is told to do in this chat."""

@@ -14,7 +14,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Run, Task
 from internal.agent.domain.text import escape_hidden, truncate_line
-from internal.agent.ports.commands import COMMAND_ID_PREFIX
+from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand
 from internal.channels.chat.answers import (
     CommandResult,
     MessageContext,
@@ -200,8 +200,9 @@ class CommandHandlers:
         return CommandResult(run_id=resumed.run_id, settled=True)
 
     async def _status(self, message: MessageContext) -> str:
-        isolation = await self._settings_commands.describe_isolation(message)
-        return f"{await self._work(message)}\n{isolation}"
+        settings = self._settings_commands
+        facts = await settings.describe_isolation(message), await settings.describe_mode(message)
+        return "\n".join([await self._work(message), *facts])
 
     async def _work(self, message: MessageContext) -> str:
         """Return what runs in the conversation."""
@@ -247,7 +248,7 @@ class CommandHandlers:
             return phrases("no_commands")
         lines: list[str] = []
         for one in found:
-            status = phrases("command_runs" if one.ended is None else "command_ended")
+            status = _command_status(one, phrases)
             command = escape_markdown(truncate_line(one.command, MAX_TASK_LENGTH))
             lines.append(phrases("command_line", id=one.id, status=status, command=command))
             if one.address:
@@ -344,6 +345,14 @@ class CommandHandlers:
         return [named]
 
 
+def _command_status(command: BackgroundCommand, phrases: ChatPhrases) -> str:
+    if command.ended is None:
+        return phrases("command_runs")
+    if command.exit_code is None or command.exit_code < 0:
+        return phrases("command_is_over")
+    return phrases("command_ended", code=command.exit_code)
+
+
 def _shown(text: str, max_chars: int) -> str:
     """Return Markdown that shows the beginning of a foreign text on one line."""
     return escape_markdown(escape_hidden(truncate_line(text, max_chars)))
@@ -374,7 +383,9 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
         phrases(
             "task_line",
             id=short_id(task.id),
-            status=phrases.status(task.status, task.stop_reason),
+            status=phrases.status(
+                task.status, task.stop_reason, tree.calls_not_run.get(task.id, 0)
+            ),
             took=_format_duration(run, phrases, now),
             task=_shown(task.instruction, MAX_TASK_LENGTH),
         )
@@ -387,7 +398,9 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
             "task_subtask_line",
             id=short_id(each.task_id),
             task=_shown(phrases.subtask(place.path), MAX_STATUS_LENGTH),
-            status=phrases.status(each.status, each.stop_reason),
+            status=phrases.status(
+                each.status, each.stop_reason, tree.calls_not_run.get(each.task_id, 0)
+            ),
             took=_format_duration(each, phrases, now),
             preview=_shown(place.preview, MAX_TASK_LENGTH),
         )

@@ -33,6 +33,7 @@ from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Attachment
 from internal.agent.domain.text import truncate_line
+from internal.agent.domain.usage import Spending
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
 from internal.channels.chat.displays.error_buttons import error_buttons
@@ -231,6 +232,8 @@ class OutboxSender:
         if (greeting := greeting_content(outgoing, phrases)) is not None:
             return await self._send_post(pending, greeting)
         text = self._answer_text(outgoing, context, phrases)
+        if phrases.runs.needs_key(context.failure) and await self._is_owner(context.person):
+            text = f"{text}\n\n{self._where_keys_are(phrases)}"
         account = f"{outgoing.channel}:{outgoing.app}:"
         people = dict.fromkeys((*context.others, *context.mentioned))
         mentions = tuple(each.removeprefix(account) for each in people if each.startswith(account))
@@ -261,7 +264,22 @@ class OutboxSender:
             text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
         if context.changed.names:
             text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
+        for sentence in context.not_kept:
+            text = f"{text}\n\n---\n{escape_markdown(sentence)}"
+        if context.spending is not None and outgoing.stop_reason in _COMPLETED:
+            text = f"{text}\n\n---\n{_describe_spending(context, context.spending, phrases)}"
         return text
+
+    async def _is_owner(self, principal: str) -> bool:
+        """Return True if a person of this account may change the settings."""
+        user_id = principal.removeprefix(self._people.principal_id(""))
+        return "owner" in await self._people.granted_rights(user_id)
+
+    def _where_keys_are(self, phrases: ChatPhrases) -> str:
+        """Return where the owner enters another key of a model."""
+        if not self._public_url:
+            return phrases("key_of_owner")
+        return phrases("key_page", url=f"{self._public_url}/settings/models#key")
 
     async def _read_pictures(self, context: ReplyContext) -> tuple[FileContent, ...]:
         """Return the pictures that an answer may show; those that cannot be read follow it."""
@@ -487,6 +505,19 @@ def _name_changed(changed: ChangedNames, phrases: ChatPhrases) -> str:
     more = changed.total - min(len(changed.names), MAX_NAMED_CHANGES)
     key = "files_changed_more" if more else "files_changed"
     return phrases(key, names=names, count=more)
+
+
+def _describe_spending(context: ReplyContext, spending: Spending, phrases: ChatPhrases) -> str:
+    """Return what a run and its subtasks used, and how long the run took."""
+    usage = spending.usage
+    text = phrases(
+        "answer_spending" if spending.subtasks > 1 else "answer_spending_one",
+        count=spending.subtasks,
+        took=phrases.duration(context.duration_ms // 1000),
+        input=usage.total - usage.output_tokens,
+        output=usage.output_tokens,
+    )
+    return f"{text} {phrases('usage_cost', cost=spending.cost)}" if spending.cost else text
 
 
 def _simplicity(pending: PendingMessage) -> int:

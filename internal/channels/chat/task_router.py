@@ -29,7 +29,9 @@ class TaskRouter:
     def __init__(
         self, gateway: Gateway, settings: ChatChannelSettings, defaults: TaskDefaults
     ) -> None:
-        self._gateway, self._settings, self._defaults = gateway, settings, defaults
+        self._gateway, self._settings = gateway, settings
+        # the configured workspace is the owner's; the tasks of chats get directories of their own
+        self._defaults = msgspec.structs.replace(defaults, workspace="")
 
     async def submit(
         self,
@@ -99,6 +101,5 @@ class TaskRouter:
         ceiling = self._settings.network_in(message.chat.chat_id)
         policy = chat_policy(self._defaults, profile, ceiling, chosen)
         spec = build_run_spec(self._defaults, options, message.actor.principal, name, policy=policy)
-        # the configured workspace is the owner's; the tasks of chats get directories of their own
         review = chosen.plan_review or spec.plan_review
-        return msgspec.structs.replace(spec, workspace="", plan_review=review)
+        return msgspec.structs.replace(spec, plan_review=review)

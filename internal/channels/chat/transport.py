@@ -18,7 +18,10 @@ from internal.i18n.chat import ChatPhrases
 Reaction = Literal["working", "received", "done"]
 """A run works on the message; a run received it; that run has ended."""
 
-RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
+RunPhase = Literal[
+    "queued", "working", "awaiting_tasks", "waiting", "done", "incomplete", "failed", "cancelled"
+]
+"""`incomplete`: a run ended at a limit, or without its last calls."""
 
 
 Refusal = Literal["", "content", "permission"]

@@ -48,6 +48,7 @@ class SettingsSummary(NamedTuple):
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
         search_providers: the search providers in order, each with why it cannot be asked, or "".
+        cost_limit: why the limit in US dollars does not apply to the model; "" if it does.
     """
 
     home: Path
@@ -61,6 +62,7 @@ class SettingsSummary(NamedTuple):
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
     search_providers: Sequence[tuple[str, str]] = ()
+    cost_limit: str = ""
     ui: UiChoices = UiChoices()
 
 
@@ -387,6 +389,15 @@ class Application(Protocol):
 
     def clean_key(self, text: str) -> str:
         """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
+        ...
+
+    def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider in the home folder, and return the title of the provider.
+
+        Raises:
+            NotFound: there is no such provider.
+            Conflict: the file or the environment sets its key.
+        """
         ...
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:

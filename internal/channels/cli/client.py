@@ -34,6 +34,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RatedTaskItem,
     RuleItem,
+    RunCommand,
     SessionItem,
     SessionMove,
     StreamBatch,
@@ -56,6 +57,7 @@ from internal.channels.cli.transports.interface import (
     Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
+from internal.normal_forms.untrusted_marks import without_marks
 
 T = TypeVar("T")
 
@@ -121,6 +123,8 @@ class GatewayClient:
                 me["permission_mode"],
                 me["isolated"],
                 me["network"],
+                known["limits"]["max_tokens"],
+                me["is_priced"],
             ),
             None,
         )
@@ -160,18 +164,28 @@ class GatewayClient:
             "idempotency_key": _new_key(),
             "attachments": attachments,
             "one_shot": request.one_shot,
+            **(
+                {"commands": [each._asdict() for each in request.commands]}
+                if request.commands
+                else {}
+            ),
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}
         return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
-    async def steer(self, task_id: str, text: str, seen: str = "") -> bool:
+    async def steer(
+        self, task_id: str, text: str, seen: str = "", commands: Sequence[RunCommand] = ()
+    ) -> bool:
         """Steer the active run of a task; return False if the text became the next task.
 
         `seen` is the id of the newest event that was shown when it was written, "" for now.
+        `commands` go along with it.
         """
         path = f"/api/tasks/{_quoted(task_id)}/steer"
-        body = {"text": text, "idempotency_key": _new_key()}
+        body: dict[str, Any] = {"text": text, "idempotency_key": _new_key()}
+        if commands:
+            body["commands"] = [each._asdict() for each in commands]
         if seen:
             body["seen"] = seen
         return await self._send(
@@ -369,6 +383,19 @@ class GatewayClient:
         return await self._send(
             "POST", "/api/links", {}, lambda made: (made["url"], made["seconds"]), retry=True
         )
+
+    @property
+    def key_page(self) -> str:
+        """The address at which a key of a model is entered, "" if no page is served."""
+        served = self.transport.via == "gateway"
+        return f"{self.transport.address}/settings/models#key" if served else ""
+
+    async def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider; return the title of the provider."""
+        path = f"/api/providers/{_quoted(provider)}/key"
+        view = await self._send("PUT", path, {"key": key}, dict, retry=True)
+        titles = {one["name"]: str(one["title"]) for one in view["providers"]}
+        return titles[provider]
 
     async def people(self) -> list[PersonItem]:
         """Return the people with a granted role, oldest first, without those of the settings."""
@@ -659,10 +686,8 @@ def _task_trees(listed: Sequence[Mapping[str, Any]]) -> list[ListedTaskTree]:
         if one["parent_task_id"] is None:
             item = TaskItem._make(_picked(one, TaskItem._fields))
             subtasks = sorted(below[item.task_id], key=lambda subtask: subtask.number)
-            cost = sum(each or 0.0 for each in (one["cost"], *(each.cost for each in subtasks)))
-            trees.append(
-                ListedTaskTree(item, one["started_at"], one["completed_at"], cost, subtasks)
-            )
+            times = one["started_at"], one["completed_at"]
+            trees.append(ListedTaskTree(item, *times, one["cost"] or 0.0, subtasks))
     return trees
 
 
@@ -710,7 +735,10 @@ def _waiting(page: Any) -> list[WaitingItem]:
 
 def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+    ran = [f"! {part['command']}" for part in message["parts"] if part["type"] == "command"]
+    text = "\n".join([*ran, without_marks("".join(texts))])
+    unwritten = message.get("unwritten", "")
+    return TranscriptMessage(message["role"], text, message["created"], unwritten)
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from internal.channels.cli.command_output import short_id
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -56,7 +57,7 @@ def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> lis
 def _call(call: Mapping[str, Any], number: int, messages: MessageCatalog) -> Iterator[str]:
     reason = f": {call['reason']}" if call["reason"] else ""
     head = f"{number}. " if number else ""
-    yield f"  {head}{call['tool']} ({call['risk']}){reason}"
+    yield f"  {head}{tool_label(call['tool'], call.get('title', ''))} ({call['risk']}){reason}"
     yield from _cut(call.get("diff") or call["what"], "    ", messages)
     if whole := call.get("whole"):
         count = f"{whole['size']:,}"

@@ -5,13 +5,29 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from internal.channels.cli.input_files import InputFile
+from internal.i18n.runs import RunMessages
 
 UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
-ABOUT_FILES = frozenset({"queue", "persist"})
-"""The phases of diagnostics about the files of a session, which people are told."""
+LOCAL_PRINCIPAL = "local"
+"""The principal of the terminal: the owner, who is "you"."""
+
+
+def describe_state(status: str, stop_reason: str | None, calls_not_run: int) -> str:
+    """Return the state of a task in a list: what it lacks at its end, or its status."""
+    if exception := RunMessages("en").exception(status, stop_reason, calls_not_run):
+        return exception
+    return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
+
+
+class RunCommand(NamedTuple):
+    """A command that the person ran, the end of what it printed, and its exit code."""
+
+    command: str
+    output: str
+    exit_code: int
 
 
 class TaskRequest(NamedTuple):
@@ -23,13 +39,15 @@ class TaskRequest(NamedTuple):
     profile: str | None = None
     files: Sequence[InputFile] = ()
     one_shot: bool = False
+    commands: Sequence[RunCommand] = ()
 
 
 class AgentDefaults(NamedTuple):
     """What a task uses unless it names something else. `max_cost` is in US dollars.
 
     `isolated`: commands run in a sandbox; `network` is what they reach there: off, registries,
-    hosts or open.
+    hosts or open. `is_priced`: the price of the model is known, so that `max_cost` applies;
+    otherwise `max_tokens` does.
     """
 
     model: str
@@ -42,6 +60,8 @@ class AgentDefaults(NamedTuple):
     mode: str
     isolated: bool
     network: str
+    max_tokens: int | None = None
+    is_priced: bool = True
 
 
 class BackgroundCommandItem(NamedTuple):
@@ -100,12 +120,15 @@ class SessionItem(NamedTuple):
     updated: str
     status: str | None
     tasks: int
+    stop_reason: str | None
+    calls_not_run: int
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns of a text listing."""
-        when, status = format_minute(self.updated), self.status or ""
-        return self.session_id, when, self.channel, status, self.title
+        when = format_minute(self.updated)
+        state = describe_state(self.status or "", self.stop_reason, self.calls_not_run)
+        return self.session_id, when, self.channel, state, self.title
 
 
 class TaskItem(NamedTuple):
@@ -119,11 +142,17 @@ class TaskItem(NamedTuple):
     status: str
     stop_reason: str | None
     created: str
+    calls_not_run: int
+
+    @property
+    def state(self) -> str:
+        """Its status, and what it lacks at its end."""
+        return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns of a text listing."""
-        return self.task_id, format_minute(self.created), self.channel, self.status, self.task
+        return self.task_id, format_minute(self.created), self.channel, self.state, self.task
 
 
 class AppliedFiles(NamedTuple):
@@ -155,6 +184,12 @@ class ListedSubtask(NamedTuple):
     cost: float | None
     started_at: str | None
     completed_at: str | None
+    calls_not_run: int
+
+    @property
+    def state(self) -> str:
+        """Its status, and what it lacks at its end."""
+        return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
     def number(self) -> int:
@@ -182,11 +217,15 @@ class WaitingItem(NamedTuple):
 
 
 class TranscriptMessage(NamedTuple):
-    """A message of a session by `user` or `assistant`, without tool calls."""
+    """A message of a session by `user` or `assistant`, without tool calls.
+
+    `unwritten` is `resumed` or `report` for a message of the user that nobody wrote, else "".
+    """
 
     role: str
     text: str
     created: str
+    unwritten: str = ""
 
 
 class UsageItem(NamedTuple):

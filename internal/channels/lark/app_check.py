@@ -132,7 +132,7 @@ async def check_app(settings: LarkSettings, clock: Clock) -> list[AppFinding]:
     """
     credentials = read_credentials(settings)
     if credentials is None:
-        return [AppFinding("ok", "The Lark channel is off.")]
+        return [AppFinding("ok", "No app of Lark is set up.")]
     client = LarkClient(credentials, clock)
     scopes = _SCOPES if settings.urgent_after_minutes is None else (*_SCOPES, _URGENT)
     try:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Container
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from internal.agent.app.mentions import ChatMember
 from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.attachments import RemoteContent
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
@@ -121,18 +122,18 @@ class LarkTransport:
         self._watch = SilenceWatch(self._connection, histories, clock, silence or SilenceTimes())
         self._source, self._is_tenant_known = EventSource(self.app), False
         self._receiver: EventReceiver | None = None
+        self._last_event = ""
         self._actions: CardActionHandler | None = None
 
     @property
     def health(self) -> TransportHealth:
         """The state of the connection, and what it did not bring."""
         watch = self._watch
-        received = self._receiver
         return TransportHealth(
             *self._connection.state,
             notes=watch.notes,
             losses=watch.losses,
-            last_event="" if received is None else received.last_event,
+            last_event=self._last_event,
         )
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
@@ -325,6 +326,7 @@ class LarkTransport:
             return None  # the connection starts after both exist
         if not self._source.accepts(payload):
             return None
+        self._last_event = rfc3339(datetime.now(UTC))
         response = await self._actions.handle(payload)
         if response is None:
             await self._receiver.receive(payload)

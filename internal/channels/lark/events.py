@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +11,6 @@ from cachetools import LRUCache, TTLCache
 
 from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.tasks import Rating
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage, reaction_prefix
@@ -538,8 +536,6 @@ class EventReceiver:
         self._known: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
         self._storing = 0
         self._overdue: Future[Any] | None = None
-        self.last_event = ""
-        """When an event arrived last (RFC 3339), "" for not yet."""
 
     async def receive(self, payload: bytes) -> None:
         """Store an event of a chat; others are ignored, such as reactions that rate nothing.
@@ -551,7 +547,6 @@ class EventReceiver:
             NotStored: it could not be stored in time. While the store is stuck or too many events
                 wait, it is raised at once, so that memory stays bounded.
         """
-        self.last_event = rfc3339(datetime.now(UTC))
         try:
             event = read_event(payload)
         except msgspec.DecodeError as error:

@@ -336,6 +336,7 @@ _COLORS: dict[RunPhase, str] = {
     "awaiting_tasks": "blue",
     "waiting": "orange",
     "done": "green",
+    "incomplete": "orange",
     "failed": "red",
     "cancelled": "grey",
 }

@@ -55,7 +55,7 @@ from internal.channels.lark.question_form import (
     plain_text,
     shows_options,
 )
-from internal.i18n.call_summary import describe_reason, summarize_calls
+from internal.i18n.call_summary import describe_reason, is_mcp, summarize_calls
 from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"
@@ -343,7 +343,8 @@ def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
     elif len(question.calls) == 1 and question.calls[0].action != "use":
         subject = ""  # the title names it
     elif question.calls:
-        subject = f"{phrases.tool(question.calls[0].tool)}: {question.calls[0].what}"
+        first = question.calls[0]
+        subject = f"{phrases.tool(first.tool, first.title)}: {first.what}"
     return truncate_line(f"{asked} {subject}".rstrip(), _SUMMARY_CHARS)
 
 
@@ -367,8 +368,9 @@ def _approval_title(question: Question, phrases: ChatPhrases) -> str:
 
 
 def _call_title(call: ApprovalItem, phrases: ChatPhrases) -> str:
-    subject = call.subject if call.action != "use" else phrases.tool(call.tool)
-    return phrases(f"calls_{call.action}_what", subject=subject or phrases.tool(call.tool))
+    tool = phrases.tool(call.tool, call.title)
+    subject = tool if call.action == "use" else call.subject or tool
+    return phrases(f"calls_{call.action}_what", subject=subject)
 
 
 def _open_blocks(
@@ -439,9 +441,15 @@ def _whole_call_blocks(
 
 def _call_remark(call: ApprovalItem, mark: str, phrases: ChatPhrases) -> str:
     """Return which tool a call uses and why it needs approval."""
-    text = f"{mark}{phrases.tool(call.tool)} ({truncate_line(call.tool, 60)})"
+    text = f"{mark}{_named_tool(call, phrases)}"
     why = _reason(call, phrases)
     return phrases("asked_why", risk=text, why=why) if why else text
+
+
+def _named_tool(call: ApprovalItem, phrases: ChatPhrases) -> str:
+    """Return what a tool does and its name; the text of a call names a tool of an MCP server."""
+    does = phrases.tool(call.tool, call.title)
+    return does if is_mcp(call.tool) else f"{does} ({truncate_line(call.tool, 60)})"
 
 
 def _risk(call: ApprovalItem, phrases: ChatPhrases) -> str:
@@ -525,9 +533,8 @@ def _approval_blocks(
 def _call_blocks(
     call: ApprovalItem, mark: str, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    does, tool = phrases.tool(call.tool), truncate_line(call.tool, 60)
     found = [
-        ContentBlock("text", f"{mark}{does} ({tool})"),
+        ContentBlock("text", f"{mark}{_named_tool(call, phrases)}"),
         ContentBlock("code", budget.fit(call.what)),
     ]
     if call.whole is not None:

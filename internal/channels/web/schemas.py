@@ -12,6 +12,7 @@ from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.app.waiting_messages import WaitingMessage
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Thinking
+from internal.agent.domain.own_commands import MAX_OWN_COMMANDS, OwnCommand, split_commands
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import NetworkKind, NetworkSetting, network_kind
 from internal.agent.domain.plans import PlanReview
@@ -32,6 +33,7 @@ from internal.agent.domain.tasks import (
     TaskGroup,
     TaskKind,
 )
+from internal.agent.domain.unwritten_messages import UnwrittenKind, unwritten_kind
 from internal.agent.domain.usage import RunLimits, Usage
 from internal.channels.web.services import HealthStatus
 
@@ -40,6 +42,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=255)]
 _SPACE = r"[\s\x1c-\x1f\x85]"
 """What Python strips; `\\s` of a JSON schema leaves some of it out."""
 _INSTRUCTION = {"minLength": 1, "maxLength": MAX_INSTRUCTION_CHARACTERS}
+OwnCommands = Annotated[tuple[OwnCommand, ...], Meta(max_length=MAX_OWN_COMMANDS)]
 Instruction = Annotated[
     str, Meta(extra_json_schema={**_INSTRUCTION, "not": {"pattern": rf"^{_SPACE}*$"}})
 ]
@@ -95,7 +98,8 @@ class CreateTaskRequest(RequestModel, frozen=True):
     """A task to create; without `session_id` in a new session.
 
     `plan_review` overrides which plans need approval. A session of `one_shot` tasks alone is one
-    that lists may leave out.
+    that lists may leave out. `commands` are those that the person ran before: the model reads them
+    behind the task, people see each as a row.
     """
 
     task: Instruction
@@ -106,6 +110,7 @@ class CreateTaskRequest(RequestModel, frozen=True):
     idempotency_key: Key | None = None
     options: TaskOptions = TaskOptions()
     one_shot: bool = False
+    commands: OwnCommands = ()
 
 
 MAX_WAIT_SECONDS = 300
@@ -130,12 +135,13 @@ class SteerRequest(RequestModel, frozen=True):
     """A message for the active run.
 
     `seen` is the id of the newest event that was shown when it was written, null for now. It does
-    not steer a run that began later.
+    not steer a run that began later. `commands` as for a task.
     """
 
     text: Instruction
     idempotency_key: Key | None = None
     seen: EventId | None = None
+    commands: OwnCommands = ()
 
 
 class StopTaskRequest(RequestModel, frozen=True):
@@ -258,7 +264,10 @@ class StreamQuery(RequestModel, frozen=True):
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """The newest run of a task. `cost` is in US dollars, if known."""
+    """The newest run of a task. `usage` and `cost` include all subtasks below it.
+
+    `cost` is in US dollars, as far as prices are known.
+    """
 
     run_id: RunId
     status: Status
@@ -323,13 +332,16 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class SessionListItem(SessionView, frozen=True):
-    """A session in a list, with the status of its newest task and its number of tasks.
+    """A session in a list, with the state of its newest task and its number of tasks.
 
-    `found` is the text around what a search found, "" without a search.
+    `calls_not_run` counts the last calls of that task if they were not run. `found` is the text
+    around what a search found, "" without a search.
     """
 
     status: Status | None
     tasks: int
+    stop_reason: StopReason | None
+    calls_not_run: int
     found: str
 
 
@@ -341,13 +353,18 @@ class SessionsPage(msgspec.Struct, frozen=True):
 
 
 class MessageView(msgspec.Struct, frozen=True):
-    """A message of a session without the model's thinking. Each part has a `type`."""
+    """A message of a session without the model's thinking. Each part has a `type`.
+
+    `unwritten` says why nobody wrote a message of the user: a person resumed a task, or tasks in
+    the background are reported to the model.
+    """
 
     number: int
     run_id: RunId
     role: Literal["user", "assistant"]
     created: str
     parts: list[dict[str, Any]]
+    unwritten: UnwrittenKind
 
 
 class MessagesPage(msgspec.Struct, frozen=True):
@@ -440,6 +457,7 @@ class MeView(msgspec.Struct, frozen=True):
     """The authenticated principal, and the default provider, model and permission mode.
 
     `isolated`: commands run in a sandbox; `network` is what they reach there without approval.
+    `is_priced`: the price of the model is known; without it no limit in US dollars applies.
     """
 
     id: str
@@ -450,6 +468,7 @@ class MeView(msgspec.Struct, frozen=True):
     permission_mode: Mode
     isolated: bool
     network: NetworkKind
+    is_priced: bool
 
 
 class HealthSummary(msgspec.Struct, frozen=True):
@@ -488,6 +507,7 @@ def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
         defaults.policy.mode,
         defaults.isolated,
         network_kind(defaults.policy.allow),
+        defaults.is_priced,
     )
 
 
@@ -536,8 +556,8 @@ def session_view(session: Session) -> SessionView:
 
 def session_list_item(summary: SessionSummary) -> SessionListItem:
     """Return the view of a session in lists."""
-    of_list = (summary.status, summary.tasks, summary.found)
-    values = (*_session_values(summary.session), *of_list)
+    of_newest_task = (summary.status, summary.tasks, summary.stop_reason, summary.calls_not_run)
+    values = (*_session_values(summary.session), *of_newest_task, summary.found)
     return SessionListItem(*values)
 
 
@@ -561,11 +581,19 @@ def _session_values(session: Session) -> tuple[Any, ...]:
 
 
 def message_view(row: StoredMessage) -> MessageView:
-    """Return the view of a message, without thinking and without what only a provider reads."""
+    """Return the view of a message, without thinking and without what only a provider reads.
+
+    Commands that a person ran before it are parts of their own.
+    """
     message = row.message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]
-    content = msgspec.to_builtins(parts)
+    content, ran = msgspec.to_builtins(parts), []
     for part in content:
         part.pop("opaque", None)
         part.pop("wire_id", None)
-    return MessageView(row.number, row.run_id, message.role, row.created, content)
+        if message.role == "user" and part["type"] == "text":
+            part["text"], commands = split_commands(part["text"])
+            ran += [{"type": "command", **msgspec.to_builtins(each)} for each in commands]
+    content = [*content, *ran]
+    unwritten = unwritten_kind(message)
+    return MessageView(row.number, row.run_id, message.role, row.created, content, unwritten)

@@ -208,7 +208,7 @@ class Setup(Protocol):
         """Return the app of the Lark channel."""
         ...
 
-    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
+    async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
         """Check an app at Lark without storing it."""
         ...
 

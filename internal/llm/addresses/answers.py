@@ -67,12 +67,16 @@ _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 
 
 class AddressAnswer(NamedTuple):
-    """Result of one request. `detail` is a reason, a title or a target, on one line."""
+    """Result of one request. `detail` is a reason, a title or a target, on one line.
+
+    `windows` are the context windows of the listed models, in tokens, as far as the list has them.
+    """
 
     kind: AnswerKind
     status: int = 0
     detail: str = ""
     models: tuple[str, ...] | None = None
+    windows: Mapping[str, int] = {}
 
     @property
     def is_served(self) -> bool:

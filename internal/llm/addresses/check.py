@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from internal.agent.domain.secrets import mask_secrets
@@ -49,6 +49,7 @@ class AddressReport(NamedTuple):
         base_url: the address to set instead of the entered one, which was tried; else "".
         provider: the name of the provider to choose with it, if it is not the entered one; else "".
         models: those that the server lists, None if it lists none.
+        windows: their context windows in tokens, as far as the list has them.
     """
 
     state: Literal["ok", "fail"]
@@ -57,6 +58,7 @@ class AddressReport(NamedTuple):
     base_url: str = ""
     provider: str = ""
     models: tuple[str, ...] | None = None
+    windows: Mapping[str, int] = {}
 
 
 class AddressRequest(NamedTuple):
@@ -114,7 +116,10 @@ async def list_server_models(request: AddressRequest) -> AddressReport:
         answer = await prober.list_models(place.address, wire, with_key=True)
     if answer.models is not None:
         return AddressReport(
-            "ok", f"{title} lists {len(answer.models)} models.", models=answer.models
+            "ok",
+            f"{title} lists {len(answer.models)} models.",
+            models=answer.models,
+            windows=answer.windows,
         )
     # the whole check says what is wrong, and names the address that has the list
     report = await check_address(request)
@@ -269,7 +274,9 @@ class _Check:
                     f"{title} rejects the API key in {request.key_place} at {address}"
                     f" ({answer.status}) and takes it at {known}: set {request.setting} to it."
                 )
-                return AddressReport("fail", sentence, base_url=known, models=other.models)
+                return AddressReport(
+                    "fail", sentence, base_url=known, models=other.models, windows=other.windows
+                )
         others = [place_of(one).host for one, _ in self._tried[1:]]
         sentence = (
             f"{title} rejects the API key in {request.key_place} at"
@@ -293,7 +300,7 @@ class _Check:
             facts.append("is rate-limiting requests")
         *others, last = facts
         sentence = f"{', '.join(others)} and {last}." if others else f"{last}."
-        return AddressReport("ok", sentence, models=answer.models)
+        return AddressReport("ok", sentence, models=answer.models, windows=answer.windows)
 
     def _suggest(self, found: _Found, cause: AddressAnswer | None) -> AddressReport:
         """Name the address that works; the provider too, if it speaks the other format."""
@@ -316,6 +323,7 @@ class _Check:
             base_url=found.address,
             provider=provider,
             models=found.answer.models,
+            windows=found.answer.windows,
         )
 
     def _fails(self, cause: AddressAnswer) -> AddressReport:

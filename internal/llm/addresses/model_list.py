@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.config.messages import plain
@@ -12,6 +12,18 @@ MAX_MODELS = 2_000
 """At most so many names of a list are used."""
 _MAX_NAME_CHARACTERS = 200
 _NAME_FIELDS = ("id", "model", "name")
+# what a server was started with comes before what a model could do: LM Studio, vLLM, OpenRouter and
+# Together, Groq, LM Studio, llama.cpp (in `meta`)
+_WINDOW_FIELDS = (
+    "loaded_context_length",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "n_ctx",
+    "n_ctx_train",
+)
+MAX_WINDOW_TOKENS = 100_000_000
 # endpoints that people make at Volcano Engine Ark are models that no list has
 _UNLISTED = re.compile(r"ep-[\w-]+", re.ASCII)
 
@@ -33,6 +45,30 @@ def parse_models(body: bytes) -> tuple[str, ...] | None:
     if entries and not names:
         return None
     return tuple(dict.fromkeys(names))[:MAX_MODELS]
+
+
+def parse_windows(body: bytes) -> Mapping[str, int]:
+    """Return the context windows in a list of models, in tokens by name, as far as it has them."""
+    try:
+        entries = _entries(decode_json(body)) or []
+    except (ValueError, RecursionError):
+        return {}
+    found: dict[str, int] = {}
+    for entry in entries[:MAX_MODELS]:
+        name, window = next(_names([entry]), ""), _window(entry)
+        if name and window:
+            found.setdefault(name, window)
+    return found
+
+
+def _window(entry: Any) -> int:
+    if not isinstance(entry, dict):
+        return 0
+    meta = entry.get("meta")
+    given = {**meta, **entry} if isinstance(meta, dict) else entry
+    values = (given.get(field) for field in _WINDOW_FIELDS)
+    usable = (each for each in values if type(each) is int and 0 < each <= MAX_WINDOW_TOKENS)
+    return next(usable, 0)
 
 
 def doubt_listed_model(model: str, listed: Sequence[str], title: str) -> str:

@@ -15,7 +15,7 @@ from yarl import URL
 from internal.http_session.messages import SessionRequest
 from internal.http_session.session import HttpSession
 from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_path, judge
-from internal.llm.addresses.model_list import parse_models
+from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
 from internal.llm.network import load_proxies, tls_context
@@ -85,8 +85,8 @@ class AddressProber:
             "POST", f"{address}{_REPLIES[wire]}", wire, with_key=with_key, body=b"{}"
         )
         if taken.kind == "taken" and listing.kind == "models":
-            return taken._replace(kind="models", models=listing.models)
-        return taken._replace(models=listing.models)
+            return taken._replace(kind="models", models=listing.models, windows=listing.windows)
+        return taken._replace(models=listing.models, windows=listing.windows)
 
     async def list_models(self, address: str, wire: WireFormat, *, with_key: bool) -> AddressAnswer:
         """Ask for the list of models; `models` is set if there is one."""
@@ -136,7 +136,8 @@ class AddressProber:
             response.close()
         models = parse_models(content) if is_list else None
         if models is not None:
-            return AddressAnswer("models", response.status, models=models)
+            windows = parse_windows(content)
+            return AddressAnswer("models", response.status, models=models, windows=windows)
         try:
             body = decode_json(content)
         except (ValueError, RecursionError):

@@ -33,7 +33,8 @@ select id, title, channel, owner, created, updated, scope, pinned, archived, one
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
      from tasks where tasks.id = sessions.last_task_id),
-    task_count
+    task_count, last_task_id,
+    (select tasks.stop_reason from tasks where tasks.id = sessions.last_task_id)
 from sessions
 where (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
@@ -50,7 +51,8 @@ select id, title, channel, owner, created, updated, scope, pinned, archived, one
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
      from tasks where tasks.id = sessions.last_task_id),
-    task_count
+    task_count, last_task_id,
+    (select tasks.stop_reason from tasks where tasks.id = sessions.last_task_id)
 from sessions
 where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)

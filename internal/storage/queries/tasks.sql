@@ -108,12 +108,20 @@ where session_id = $7 and status = $3 and status <> 'completed' and (created, id
 order by created desc, id desc limit $4;
 
 -- name: task_summary
-select tasks.id, runs.started, runs.ended, runs.cost, runs.subtask,
+select tasks.id, runs.id, runs.started, runs.ended, runs.subtask,
     (select substr(above.instruction, 1, 200) from tasks above
         where above.id = tasks.parent_task_id),
     (select count(distinct artifacts.name) from artifacts where artifacts.task_id = tasks.id)
 from tasks join runs on runs.task_id = tasks.id
 where tasks.id = $1 order by runs.arrival desc limit 1;
+
+-- name: end_of_task
+select $1, payload from events
+where run = (
+        select number from event_runs
+        where run_id = (select id from runs where task_id = $1 order by arrival desc limit 1)
+    ) and event = $2
+order by seq desc limit 1;
 
 -- name: task_cursor
 select created, id from tasks

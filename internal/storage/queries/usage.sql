@@ -12,6 +12,18 @@ on conflict (run_id, model) do update set
     cache_write_tokens = excluded.cache_write_tokens, cost = excluded.cost,
     recorded = excluded.recorded;
 
+-- name: spending_of_tree
+with recursive below (id) as (
+    select id from runs where id = $1
+    union all
+    select runs.id from runs join below on runs.parent_run_id = below.id
+)
+select cast($1 as text), runs.id, runs.ended is not null, runs.usage, runs.cost,
+    usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
+    usage.cost
+from below join runs on runs.id = below.id
+left join usage on usage.run_id = runs.id and runs.ended is null;
+
 -- name: add_usage
 insert into usage (
     session_id, run_id, model, input_tokens, output_tokens, cache_read_tokens,

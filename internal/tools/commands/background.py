@@ -22,7 +22,7 @@ from internal.tools.commands.command_files import (
     MAX_KEPT_BYTES,
     MAX_LISTED,
     CommandFiles,
-    OutputFile,
+    CommandOutputFile,
     StoredCommand,
 )
 from internal.tools.commands.command_watch import CommandWatch, WatchedFiles
@@ -201,7 +201,7 @@ class _RunningCommand:
         clock: Clock,
         watch: CommandWatch,
         *,
-        file: OutputFile | None,
+        file: CommandOutputFile | None,
     ) -> None:
         self._record = record
         self._file = file

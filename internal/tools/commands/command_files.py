@@ -38,7 +38,7 @@ class StoredCommand(NamedTuple):
     end: str
 
 
-class OutputFile:
+class CommandOutputFile:
     """The output of a command in a file of at most twice `MAX_KEPT_BYTES`.
 
     The process that runs the command holds a lock on it. A disk that is full costs what would be
@@ -86,14 +86,14 @@ class CommandFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def create(self, session_id: SessionId, command_id: str) -> OutputFile:
+    def create(self, session_id: SessionId, command_id: str) -> CommandOutputFile:
         """Create the files of a new command, and remove those of the oldest ones."""
         folder = self._of(session_id)
         for path in self._newest_first(session_id)[MAX_LISTED - 1 :]:
             if not _is_locked(path.with_suffix(".log")):
                 path.with_suffix(".log").unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
-        return OutputFile(folder, command_id)
+        return CommandOutputFile(folder, command_id)
 
     def list_stored(self, session_id: SessionId) -> list[StoredCommand]:
         """Return the stored commands of a session, oldest first."""

@@ -181,7 +181,6 @@ def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
     """Return what a command sees. The configuration of agents and programs is read-only."""
     writable, read_only = (workspace.root, *outside.writable), outside.read_only
     if workspace.folders is not None:
-        writable = (*writable, workspace.folders.output)
         read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)
     folders = (workspace.root, *outside.writable)
     protected = (f"{folder}/{name}" for folder in folders for name in PROTECTED_NAMES)

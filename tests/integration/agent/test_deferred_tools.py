@@ -267,7 +267,7 @@ async def test_a_used_tool_that_kill_9_interrupts_is_not_called_again(
     )
     async with ScriptedAnthropic(rules) as model:
         environ |= {**settings_of(model), **share}
-        task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "full"}}
+        task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "all"}}
         async with running_gateway(environ, home, provider="anthropic") as first:
             made = (await first.client.post("/api/tasks", task)).json()
             await until(state.exists)

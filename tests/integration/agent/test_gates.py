@@ -25,6 +25,7 @@ async def test_a_run_whose_last_call_was_not_run_says_so(home: Path) -> None:
         assert call["metadata"] == {
             "not_run": "plan",
             "what": "write_file\npath: a.txt\ncontent: x",
+            "subject": "a.txt",
         }
         assert call["error"] == "Not run: the agent had not made a plan."
         assert payloads(events, "result.final")[0]["calls_not_run"] == 1
@@ -34,7 +35,7 @@ async def test_a_run_whose_last_call_was_not_run_says_so(home: Path) -> None:
 
 async def test_after_two_corrections_the_run_goes_on_with_a_plan_of_larkspur(home: Path) -> None:
     async with core(home, [WRITE, WRITE, WRITE, DONE], STRICT) as here:
-        task = await here.submit("write it", permission_mode="full")
+        task = await here.submit("write it", permission_mode="all")
         events = await here.end_of(task)
         sound(events)
         (plan,) = payloads(events, "plan.updated")
@@ -45,3 +46,22 @@ async def test_after_two_corrections_the_run_goes_on_with_a_plan_of_larkspur(hom
         assert "error" not in ran
         assert (home / "workspaces" / task.session_id / "a.txt").read_text() == "x"
         assert "calls_not_run" not in payloads(events, "result.final")[0]
+
+
+async def test_a_reply_with_several_calls_tells_their_order(home: Path) -> None:
+    calls = [
+        Call("shell", {"command": "touch made"}),
+        Call("read_file", {"path": "none.txt"}),
+    ]
+    async with core(home, [Reply(calls=calls), DONE], {"LARKSPUR_AGENT__GATES": "off"}) as here:
+        task = await here.submit("look", deny=("shell",))
+        events = await here.end_of(task)
+        sound(events)
+        reply, answer = payloads(events, "node.output.summary")
+        ends = payloads(events, "tool.completed")
+        assert sorted(reply["call_ids"]) == sorted(end["call_id"] for end in ends)
+        names = {end["call_id"]: end["tool_name"] for end in ends}
+        assert [names[call_id] for call_id in reply["call_ids"]] == ["shell", "read_file"]
+        assert "call_ids" not in answer
+        denied = ends[0]["metadata"]
+        assert (denied["denied"], denied["subject"]) == (True, "touch made")

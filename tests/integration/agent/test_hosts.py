@@ -78,7 +78,7 @@ def results(events: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def problems(events: list[dict[str, Any]]) -> list[str]:
-    return [e["payload"]["error"] for e in events if e["event"] == "workflow.diagnostic.error"]
+    return [e["payload"]["text"] for e in events if e["event"] == "workflow.notice"]
 
 
 async def test_the_tasks_of_a_session_are_executed_where_its_files_are(folder: Path) -> None:

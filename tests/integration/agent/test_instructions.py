@@ -202,7 +202,7 @@ async def test_what_a_file_tool_wrote_unasked_is_not_followed(
     )
     script = [Reply(calls=[Call(tool, arguments)]), Reply("done"), Reply("done")]
     async with core(home, script, NO_GATES) as here:
-        made = await here.submit("go", workspace=str(workspace), permission_mode="accept-edits")
+        made = await here.submit("go", workspace=str(workspace), permission_mode="all")
         await here.end_of(made)
         await run(here, workspace / "sub", "go on")
         seen = str(here.model.requests[-1]["messages"][0])
@@ -231,7 +231,7 @@ async def test_a_person_agrees_to_the_whole_text_of_a_file(home: Path, workspace
         await run(here, workspace, "is it followed?")
         assert texts[0].strip() in str(here.model.requests[-1]["messages"][0])
         # nobody is asked in this mode
-        made = await here.submit("go", workspace=str(workspace), permission_mode="accept-edits")
+        made = await here.submit("go", workspace=str(workspace), permission_mode="all")
         await here.end_of(made)
         await run(here, workspace, "is it followed?")
         assert "Indent with" not in str(here.model.requests[-1]["messages"][0])

@@ -109,6 +109,8 @@ async def test_a_run_calls_tools_and_gets_marked_results_pictures_and_files(
     assert "'media_type': 'image/png'" in stored
     assert "fail" in failed
     assert "validation error" in wrong
+    titles = [each["title"] for each in payloads(events, "tool.started")]
+    assert titles[:3] == ["count (tested)", "Add numbers (tested)", "everything (tested)"]
     results = payloads(events, "tool.completed")
     assert [len(each.get("attachments", [])) for each in results] == [0, 0, 4, 0, 0]
     assert all("came from mcp__tested__" in each["error"] for each in results[3:])
@@ -167,7 +169,11 @@ async def test_tools_ask_by_default_and_rules_cover_a_tool_or_a_server(
         (all_tools,) = await start(allow=("mcp__tested",))
         (one_tool,) = await start(allow=("mcp__tested__echo",))
         (denied,) = await start(permission_mode=Mode.ALL, deny=("mcp__tested",))
-    assert "mcp__tested__echo" in str(asked)
+    (asked_call,) = asked["calls"]
+    assert asked_call["tool"] == "mcp__tested__echo"
+    assert asked_call["title"] == asked_call["subject"] == "echo (tested)"
+    assert asked_call["what"] == "echo (tested) · echo\ntext: hi"
+    assert "echo (tested)" in asked["title"]
     assert "hi" in all_tools["result"]
     assert "hi" in one_tool["result"]
     assert "is denied by the rule mcp__tested" in denied["error"]

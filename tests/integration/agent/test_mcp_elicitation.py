@@ -113,6 +113,8 @@ async def test_without_people_the_server_is_declined_at_once(home: Path, work: P
         made = await here.submit("go", workspace=str(work), people=False)
         events = await here.end_of(made)
         assert "nothing was booked: decline" in result_of(here)
+    (ended,) = payloads(events, "tool.completed")
+    assert ended["metadata"]["declined"] == ["nobody can be asked in this run"]
     assert payloads(events, "question.asked") == []
 
 
@@ -258,9 +260,11 @@ async def test_an_older_server_with_several_calls_is_declined(home: Path, work: 
         events = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.tool.completed"
         )
-        result = payloads(events, "tool.completed")[0]["result"]
+        ended = payloads(events, "tool.completed")[0]
+        result, declined = ended["result"], ended["metadata"]["declined"]
         await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
         await here.end_of(made)
     assert "decline" in result
     assert "which was declined: it cannot be shown, or several calls" in result
+    assert declined == ["several of its calls run, and it does not say which of them asks"]
     assert payloads(events, "question.asked") == []

@@ -164,7 +164,14 @@ async def test_an_overloaded_model_is_waited_for_with_an_event(home: Path) -> No
         sound(events)
         notices = [each for each in events if each["event"] == "workflow.node.retry"]
         assert [each["payload"] for each in notices] == [
-            {"node_id": "iter:1:say", "reason": "overloaded", "seconds": 1, "attempt": attempt}
+            {
+                "node_id": "iter:1:say",
+                "reason": "overloaded",
+                "seconds": 1,
+                "attempt": attempt,
+                "attempts": 4,
+                "cause": "Anthropic is unavailable (529): Overloaded",
+            }
             for attempt in (2, 3)
         ]
         assert events[-1]["payload"]["final_answer"] == "at last"

@@ -117,9 +117,8 @@ async def test_a_rejected_plan_ends_the_run_without_a_tool_call(home: Path) -> N
         sound(events)
         last = events[-1]
         assert last["event"] == "workflow.result.cancelled"
-        assert last["payload"] == {
-            "reason": "too risky", "requested_by": "local", "requested_via": "web",
-        }  # fmt: skip
+        stop = {"reason": "too risky", "requested_by": "local", "requested_via": "web"}
+        assert last["payload"].items() >= stop.items()
         assert named(events, "tool.started") == []
         run = await here.run(made)
         assert (run.status, run.stop_reason) == ("cancelled", "rejected")
@@ -229,7 +228,7 @@ async def test_calls_are_approved_one_by_one_and_denials_reach_the_model(home: P
         assert (folder / "a").exists()
         assert not (folder / "b").exists()
         denied = next(each for each in named(events, "tool.completed") if "error" in each)
-        assert denied["error"] == "Not run: local owner said no: b is not ours."
+        assert denied["error"] == "Not run: the owner said no: b is not ours."
         assert events[-1]["payload"]["final_answer"] == "done"
 
 

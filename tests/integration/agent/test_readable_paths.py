@@ -30,7 +30,7 @@ async def test_commands_read_the_paths_of_the_settings_and_find_their_programs(
         "LARKSPUR_SANDBOX__READ_ONLY": f'["{tools}"]',
     }
     async with core(home, [Reply(calls=[call]), Reply("done")], environ) as here:
-        made = await here.submit("go", workspace=str(workspace), permission_mode="full")
+        made = await here.submit("go", workspace=str(workspace), permission_mode="all")
         await here.end_of(made)
         first, last = here.model.requests
     assert "tirra-lirra" in seen_in(last).last_result

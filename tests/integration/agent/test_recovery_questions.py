@@ -11,6 +11,7 @@ from internal.agent.app.runs.creation import Submitted, new_task_ids
 from internal.agent.app.runs.finalization import FailedStart, requeue_run
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import MAX_CRASHES
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT, unwritten_kind
 from tests.support.agent_app import Core, core, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.database_files import execute
@@ -86,7 +87,7 @@ async def test_a_run_that_is_given_up_keeps_its_work(home: Path) -> None:
         sound([each for each in events if each["run_id"] == made.run_id])
         ended = events[-1]["payload"]
         assert ended["stop_reason"] == "interrupted"
-        assert ended["error"] == f"{REASON} Given up by local owner."
+        assert ended["error"] == f"{REASON} Given up by the owner."
         assert ended["usage"]["output_tokens"] > 0
         assert await here.services.gateway.dead_letters.count() == 0, "a person decided"
 
@@ -199,6 +200,29 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
         runs = [await here.run(each) for each in (made, other, resumed)]
         assert usage[0].usage.total == sum(run.usage.total for run in runs)
         assert runs[2].usage.output_tokens < runs[0].usage.output_tokens
+
+
+async def test_a_run_that_failed_at_once_is_resumed_in_a_conversation(home: Path) -> None:
+    rules = Rules(
+        [
+            Reply(text="two", when=When(last_text="Continue where this task stopped")),
+            Reply(text="one", when=When(last_text="first")),
+            Reply(fault=Fault("status", status=400, message="Bad request")),
+        ]
+    )
+    async with core(home, rules, PRICES) as here:
+        made = await here.submit("first")
+        await here.end_of(made)
+        failed = await here.submit("second", made.session_id)
+        await here.end_of(failed)
+        gateway = here.services.gateway
+        events = await here.end_of(await gateway.resume(failed.task_id, LOCAL_OWNER, "web"))
+        assert events[-1]["payload"]["final_answer"] == "two"
+        history = await gateway.queries.messages(made.session_id, LOCAL_OWNER, limit=100)
+        said = [(unwritten_kind(each.message), each.message.text) for each in reversed(history)]
+    # each message once, and the resumption marked as not written by the person
+    resumed = f"{RESUME_PROMPT}\n\nsecond"
+    assert said == [("", "first"), ("", "one"), ("", "second"), ("resumed", resumed), ("", "two")]
 
 
 async def test_the_cost_limit_holds_for_a_run_and_its_resumption(home: Path) -> None:

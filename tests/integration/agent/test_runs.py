@@ -328,7 +328,7 @@ async def test_a_pause_frees_the_lane_and_the_answer_continues_the_same_run(home
         other = await here.submit("meanwhile", made.session_id)
         await here.end_of(other)
         await here.answer(question["question_id"], "text", "red")
-        with pytest.raises(Conflict, match=r"by local owner via web, .* UTC: text"):
+        with pytest.raises(Conflict, match=r"by you via web, .* UTC: text"):
             await here.answer(question["question_id"], "text", "blue")
         events = [each for each in await here.end_of(made) if each["run_id"] == made.run_id]
         sound(events)
@@ -488,10 +488,23 @@ async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path)
         assert (home / "workspaces" / made.session_id / "output").is_dir()
 
 
-async def test_a_missing_workspace_fails_the_run(home: Path) -> None:
+async def test_a_missing_workspace_is_refused_before_there_is_a_task(home: Path) -> None:
     async with core(home, []) as here:
-        made = await here.submit("work", workspace=str(home / "gone"))
-        events = await here.end_of(made)
+        with pytest.raises(InvalidRequest, match="is not a folder"):
+            await here.submit("work", workspace=str(home / "gone"))
+
+
+async def test_a_workspace_that_is_gone_by_then_fails_the_run(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    async with core(home, [Reply("done", hold="go"), Reply("done")]) as here:
+        made = await here.submit("work", workspace=str(folder))
+        await here.model.until_open(1)
+        later = await here.submit("go on", made.session_id, workspace=str(folder))
+        folder.rmdir()
+        here.model.release("go")
+        await here.end_of(made)
+        events = await here.end_of(later)
         assert events[-1]["payload"]["stop_reason"] == "error"
         assert "is not a folder" in events[-1]["payload"]["error"]
 

@@ -35,7 +35,7 @@ async def review(home: Path, name: str = "bird-song") -> None:
 
 
 async def go(here: Core, workspace: Path) -> None:
-    made = await here.submit("go", workspace=str(workspace), permission_mode="full")
+    made = await here.submit("go", workspace=str(workspace), permission_mode="all")
     await here.end_of(made)
 
 
@@ -196,7 +196,7 @@ async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
     reads = [Reply(calls=[Call("read_file", {"path": "long.txt"})]) for _ in range(8)]
     environ = {**NO_GATES, "LARKSPUR_LLM__CONTEXT_WINDOW": "40000"}
     async with core(home, [load, *reads, Reply("done")], environ) as here:
-        made = await here.submit("go", workspace=str(tmp_path), permission_mode="full")
+        made = await here.submit("go", workspace=str(tmp_path), permission_mode="all")
         await here.end_of(made)
         events = {each["event"] for each in await here.durable(made)}
         requests = here.model.requests[1:]

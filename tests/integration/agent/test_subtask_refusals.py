@@ -174,5 +174,5 @@ async def test_a_tree_spends_no_more_than_its_root_may(home: Path) -> None:
         whole = await here.services.gateway.queries.task_tree(made.task_id, LOCAL_OWNER)
     (child,) = whole.subtasks
     assert child.run.stop_reason == "budget_exceeded"
-    assert whole.cost == pytest.approx(4.0)  # one call more than the limit
+    assert whole.run.cost == pytest.approx(4.0)  # one call more than the limit
     assert events[-1]["payload"]["stop_reason"] == "budget_exceeded"

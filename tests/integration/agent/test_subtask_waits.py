@@ -188,7 +188,7 @@ async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
         [digger] = await subtask_runs(here, made)
         gateway = here.services.gateway
         await gateway.steer_task(digger.task_id, "deeper", LOCAL_OWNER, channel="web")
-        await make_recovery(here.services).fail(digger, TurnOutcome("error", "", "broken"))
+        await make_recovery(here.services).fail(digger, TurnOutcome("final_answer", "dug", ""))
         await here.end_of(made)
         task, _, first = await gateway.queries.tasks(LOCAL_OWNER, session_id=made.session_id)
         here.model.release("dig")

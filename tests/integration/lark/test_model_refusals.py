@@ -9,6 +9,7 @@ import pytest
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.language import Language
 from tests import ROOT
+from tests.integration.lark.test_access import code_for
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Fault, Reply
@@ -65,3 +66,37 @@ async def test_a_group_is_told_what_helps_and_goes_on(
     assert said == sentence
     assert help_ in sentence
     assert refused.parent_id == asked
+
+
+@pytest.mark.parametrize(
+    ("role", "page", "where"),
+    [
+        ("owner", "https://agents.example", "https://agents.example/settings/models#key"),
+        ("owner", "", "`larkspur models key`"),
+        ("operate", "https://agents.example", ""),
+    ],
+)
+@pytest.mark.first_rows(2)
+async def test_the_owner_is_led_to_where_a_key_is_entered(
+    tmp_path: Path, role: str, page: str, where: str
+) -> None:
+    environ = {
+        "LARKSPUR_LLM__PROVIDER": "openai",
+        "LARKSPUR_LLM__MODEL": "gpt-x",
+        "LARKSPUR_AGENT__GATES": "off",
+        "OPENAI_API_KEY": "key-for-tests",
+    }
+    if page:
+        environ["LARKSPUR_SERVER__PUBLIC_URL"] = page
+    async with ScriptedOpenAI([Reply(fault=recorded("openai", "key"))]) as server:
+        environ["OPENAI_BASE_URL"] = server.base_url
+        async with open_lark_gateway(tmp_path, [], environ=environ) as lark:
+            await lark.say(f"/pair {await code_for(lark, role)}")
+            await lark.until_replies(1)
+            await lark.say(WORDS["en"])
+            said = (await lark.until_replies(2))[1]
+    sentence = ChatPhrases("en").ended("error", "model_key_refused")
+    assert said.startswith(sentence)
+    assert where in said
+    assert "key-for-tests" not in said
+    assert (said == sentence) == (not where)

@@ -122,7 +122,7 @@ async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> Non
     async with open_lark_gateway(tmp_path, script, SHOWS, environ=environ) as lark:
         await lark.say("look around")
         await lark.sim.until(
-            lambda _: "The model is overloaded, retrying in 2 s (attempt 2)" in card_text(lark)
+            lambda _: "The model is overloaded, retrying in 2 s (attempt 2 of 3)" in card_text(lark)
         )
         assert await lark.until_replies(1) == ["All done."]
 

@@ -203,11 +203,11 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
 
 
 async def test_the_reason_is_given_in_the_language_of_the_message(tmp_path: Path) -> None:
-    two = Call("shell", {"command": "touch ran && make it"})
+    two = Call("shell", {"command": "if true; then touch ran; fi"})
     async with open_chat(tmp_path, script(two)) as one:
         await one.lark.say("请创建文件")
         await one.asked()
-        assert json.dumps("没有规则允许 touch ran; make it")[1:-1] in one.shown(one.card)
+        assert json.dumps("没有规则允许 true; touch ran")[1:-1] in one.shown(one.card)
 
 
 async def test_a_click_is_answered_while_the_name_of_the_person_is_not_known(

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def run(app: WorkingWebApp, **fields: Any) -> Submitted:
-    made = await app.task(options={"permission_mode": "full"}, **fields)
+    made = await app.task(options={"permission_mode": "all"}, **fields)
     await app.end_of(made)
     return made
 

@@ -30,7 +30,7 @@ def uri_of(text: str) -> dict[str, str]:
 
 
 async def run(app: WorkingWebApp, *attachments: dict[str, str], **options: Any) -> Submitted:
-    made = await app.task(attachments=attachments, options={"permission_mode": "full", **options})
+    made = await app.task(attachments=attachments, options={"permission_mode": "all", **options})
     await app.end_of(made)
     return made
 

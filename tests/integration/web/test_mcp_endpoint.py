@@ -97,7 +97,7 @@ async def test_a_task_is_created_and_its_answer_read(
 
 async def test_files_have_addresses_that_the_token_opens(app: WorkingWebApp) -> None:
     async with connect(app) as client:
-        made = await call(client, "create_task", instruction="file", permission_mode="full")
+        made = await call(client, "create_task", instruction="file", permission_mode="all")
         done = await call(client, "task_result", task_id=made["task_id"], wait_seconds=50)
     (file,) = done["files"]
     assert (file["name"], file["size"]) == ("lemon.txt", 5)
@@ -117,7 +117,7 @@ async def test_a_message_steers_a_running_task_and_a_wait_reports_progress(
         seen.append((progress, total))
 
     async with connect(app, mode) as client:
-        made = await call(client, "create_task", instruction="wait", permission_mode="full")
+        made = await call(client, "create_task", instruction="wait", permission_mode="all")
         wait = {"task_id": made["task_id"], "wait_seconds": 1}
         first = await client.call_tool("task_result", wait, progress_callback=on_progress)
         assert first.structured_content is not None

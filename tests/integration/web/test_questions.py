@@ -203,7 +203,7 @@ async def test_a_plan_is_revised_edited_and_then_executed(home: Path) -> None:
         Reply(text="done"),
     ]
     async with open_working_web_app(home, script) as app:
-        options = {"permission_mode": "full"}
+        options = {"permission_mode": "all"}
         made = await app.task("think first", plan_review="always", options=options)
         first = await app.asked(made)
         assert (first["kind"], first["title"]) == ("plan", "A guess")
@@ -399,7 +399,7 @@ async def test_one_of_two_hundred_concurrent_answers_is_accepted(home: Path) -> 
         shown = (await app.client.get(f"/api/questions/{question['question_id']}")).json()
         assert shown["answer"]["text"] == won
         day, minute = shown["answer"]["at"][:10], shown["answer"]["at"][11:16]
-        how = f"Already answered by local owner via web, {day} {minute} UTC: text ({won})."
+        how = f"Already answered by you via web, {day} {minute} UTC: text ({won})."
         assert set(late) == {how}
         events = await app.end_of(made)
         sound(events)

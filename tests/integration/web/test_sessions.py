@@ -14,7 +14,7 @@ from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes import sessions
 from internal.channels.web.schemas import EmptyRequest, SessionsQuery, UpdateSessionRequest
-from tests.support.anthropic_server import Reply
+from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.http_client import HttpClient
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
@@ -121,3 +121,42 @@ async def test_pages_lose_nothing_while_sessions_are_added(home: Path) -> None:
         refused = await app.client.request("PATCH", path, {"pined": True})
         assert refused.status == 400
         assert "pined" in refused.error["message"]
+
+
+async def test_lists_tell_what_the_newest_task_lacks_at_its_end(home: Path) -> None:
+    write = Reply(calls=[Call("write_file", {"path": "a.txt", "content": "x"})])
+    script = [write, Reply("Not done."), write, Reply("Half of it.")]
+    async with open_working_web_app(home, script) as app:
+        missed = await app.task("write it")
+        await app.end_of(missed)
+        limited = await app.task("write all", options={"max_iterations": 1})
+        await app.end_of(limited)
+        sessions_ = await listed(app.client)
+        page = (await app.client.get("/api/tasks")).json()["tasks"]
+        tasks = {task["session_id"]: task for task in page}
+        for rows in (sessions_, tasks):
+            states = [
+                (row["status"], row["stop_reason"], row["calls_not_run"])
+                for row in (rows[missed.session_id], rows[limited.session_id])
+            ]
+            assert states[0] == ("completed", "final_answer", 1)
+            assert states[1][:2] == ("completed", "max_iterations")
+
+
+async def test_commands_of_a_person_are_rows_and_the_model_reads_them(home: Path) -> None:
+    async with open_working_web_app(home, [Reply("Two files.")]) as app:
+        ran = {"command": "ls", "output": "a.txt\nb.txt", "exit_code": 0}
+        made = await app.task("How many?", commands=[ran])
+        events = await app.end_of(made)
+        received = next(each for each in events if each["event"] == "workflow.input.received")
+        assert received["payload"]["task"] == "How many?"
+        assert received["payload"]["commands"] == [ran]
+        page = (await app.client.get(f"/api/sessions/{made.session_id}/messages")).json()
+        asked = page["messages"][0]["parts"]
+        assert asked == [{"type": "text", "text": "How many?"}, {"type": "command", **ran}]
+        assert (await listed(app.client))[made.session_id]["title"] == "How many?"
+        (request,) = app.core.model.requests
+        assert (
+            "How many?\n\n<shell>\n$ ls\na.txt\nb.txt\n[exit code 0]\n</shell>"
+            in seen_in(request).last_user
+        )

@@ -89,9 +89,18 @@ def test_a_command_that_failed_says_how(metadata: dict[str, object], said: str) 
 
 def test_a_run_at_its_limit_did_not_fail() -> None:
     limits = {each for each in get_args(StopReason) if RunMessages("en").is_limit(each)}
-    expected = {"max_iterations", "timeout", "budget_exceeded"}
+    expected = {"max_iterations", "max_output", "timeout", "budget_exceeded"}
     assert limits == expected
     assert {each for each in expected if RunMessages("zh").is_limit(each)} == limits
+
+
+def test_the_state_of_a_run_tells_what_it_lacks() -> None:
+    messages = RunMessages("en")
+    assert messages.exception("completed", "final_answer") == ""
+    assert messages.exception("completed", "final_answer", 1) == "completed, 1 call was not run"
+    assert messages.exception("failed", "error", 1) == ""
+    for reason in get_args(StopReason):
+        assert bool(messages.exception("completed", reason)) == messages.is_limit(reason)
 
 
 def test_the_languages_agree_about_what_needs_no_details() -> None:
@@ -108,3 +117,13 @@ def test_details_are_what_the_sentence_leaves_out() -> None:
     assert said.details("timeout", "", "stopped after 3 s") == ""
     assert said.question_title("Which colour?", "") == "Which colour?"
     assert said.question_title("Acme is busy", "model_busy").startswith("The model is overloaded.")
+
+
+def test_a_cost_limit_that_does_not_apply_is_said_with_what_applies_instead() -> None:
+    limit = RunMessages("en").cost_limit
+    assert limit("m", 5.0, 1_000, is_priced=True) == ""
+    assert limit("m", None, 1_000, is_priced=False) == ""
+    said = limit("m", 5.0, 1_000, is_priced=False)
+    assert said.startswith("No price is known for m, so the limit of $5.00 (agent.max_cost)")
+    assert "1,000 tokens instead" in said
+    assert "nothing limits the tokens" in limit("m", 5.0, None, is_priced=False)

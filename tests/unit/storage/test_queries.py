@@ -32,6 +32,7 @@ SMALL = {
     "SCAN all_sessions",  # a page
     "SCAN sessions_of_owner",  # a page
     "SCAN listed",  # two pages, and the sessions of unfinished runs
+    "SCAN below",  # a run and the subtasks below it
     "SCAN parts",  # the two selects inside
 }
 

@@ -1,4 +1,4 @@
-"""The paths input/ and output/ are the folders of the session, in the workspace or outside it."""
+"""Relative paths are in the workspace; the files that people sent are reached wherever they are."""
 
 from pathlib import Path
 
@@ -18,24 +18,24 @@ SESSION = SessionId("session-1")
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
-    for name in ("input", "output"):
-        (folder / "session-files" / SESSION / name).mkdir(parents=True)
+    (folder / "session-files" / SESSION / "input").mkdir(parents=True)
     (folder / "token").write_text("secret")
     return folder
 
 
 @pytest.fixture
-def session_files(home: Path) -> Path:
-    folder = home / "session-files" / SESSION
-    (folder / "input" / "report.txt").write_text("sent by a person")
+def sent(home: Path) -> Path:
+    folder = home / "session-files" / SESSION / "input"
+    (folder / "report.txt").write_text("sent by a person")
     return folder
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    (folder / "output").mkdir(parents=True)
-    (folder / "output" / "own.txt").write_text("of the project")
+    for name in ("input", "output"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "own.txt").write_text("of the project")
     return folder
 
 
@@ -45,9 +45,8 @@ def protected(home: Path) -> ProtectedPaths:
 
 
 @pytest.fixture
-def workspace(project: Path, session_files: Path, protected: ProtectedPaths) -> Workspace:
-    folders = FileFolders(str(session_files / "input"), str(session_files / "output"))
-    return Workspace(str(project), protected, folders)
+def workspace(project: Path, sent: Path, protected: ProtectedPaths) -> Workspace:
+    return Workspace(str(project), protected, FileFolders(str(sent), f"{project}/output"))
 
 
 def read(workspace: Workspace, path: str) -> bytes:
@@ -58,39 +57,30 @@ def write(workspace: Workspace, path: str) -> None:
     workspace.write(workspace.parse(path), b"new")
 
 
-def test_relative_paths_lead_to_the_folders_of_the_session(
-    workspace: Workspace, session_files: Path, project: Path
+@pytest.mark.parametrize("form", ["{}", "./{}", ".//{}", "{project}/{}"])
+@pytest.mark.parametrize("name", ["input", "output"])
+def test_every_spelling_of_a_path_in_the_workspace_is_one_file(
+    workspace: Workspace, project: Path, form: str, name: str
 ) -> None:
-    assert read(workspace, "input/report.txt") == b"sent by a person"
-    write(workspace, "output/charts/a.txt")
-    assert (session_files / "output" / "charts" / "a.txt").read_bytes() == b"new"
-    assert not (project / "output" / "charts").exists()
-    assert str(workspace.parse("output//charts/./a.txt")) == "output/charts/a.txt"
+    path = form.format(f"{name}/own.txt", project=project)
+    assert str(workspace.parse(path)) == f"{name}/own.txt"
+    write(workspace, path)
+    assert (project / name / "own.txt").read_bytes() == b"new"
 
 
-def test_absolute_paths_lead_where_they_say(
-    workspace: Workspace, session_files: Path, project: Path
+def test_what_people_sent_has_an_absolute_path_and_is_not_changed(
+    workspace: Workspace, sent: Path
 ) -> None:
-    assert str(workspace.parse(f"{session_files}/output/a.txt")) == "output/a.txt"
-    assert str(workspace.parse(f"{project}/output/own.txt")) == "./output/own.txt"
-    assert read(workspace, f"{project}/output/own.txt") == b"of the project"
-
-
-def test_the_workspaces_own_folder_is_named_with_a_dot(workspace: Workspace) -> None:
-    assert read(workspace, "./output/own.txt") == b"of the project"
-    with pytest.raises(ToolError, match=r"not a file of the session.*its own, \./output/own\.txt"):
-        read(workspace, "output/own.txt")
-    write(workspace, "./output/more.txt")
-    assert read(workspace, "./output/more.txt") == b"new"
-
-
-@pytest.mark.parametrize("name", ["report.txt", "new.txt", "deep/new.txt"])
-def test_what_people_sent_is_not_changed(
-    workspace: Workspace, session_files: Path, name: str
-) -> None:
-    with pytest.raises(ToolError, match="cannot be changed: write to output/"):
-        write(workspace, f"input/{name}")
-    assert sorted(path.name for path in (session_files / "input").iterdir()) == ["report.txt"]
+    assert read(workspace, f"{sent}/report.txt") == b"sent by a person"
+    assert str(workspace.parse(f"{sent}//./report.txt")) == f"{sent}/report.txt"
+    for name in ("report.txt", "new.txt", "deep/new.txt"):
+        with pytest.raises(ToolError, match="cannot be changed: write to output/"):
+            write(workspace, f"{sent}/{name}")
+    assert [path.name for path in sent.iterdir()] == ["report.txt"]
+    with pytest.raises(ToolError, match="is not a file of the session"):
+        read(workspace, f"{sent}/other.txt")
+    with pytest.raises(ToolError, match=f"does not exist.*what people sent is {sent}/report.txt"):
+        read(workspace, "input/report.txt")
 
 
 @pytest.mark.parametrize("path", ["input/a.txt", "./input/a.txt", "link/a.txt", "INPUT/../input/a"])
@@ -109,37 +99,38 @@ def test_input_in_a_workspace_of_the_session_is_not_changed_either(
     assert (root / "output" / "a.txt").is_file()
 
 
-@pytest.mark.parametrize("place", ["input", "output"])
-def test_no_link_leads_out_of_a_session_folder(
-    workspace: Workspace, session_files: Path, home: Path, place: str
+def test_no_link_leads_out_of_the_folder_of_sent_files(
+    workspace: Workspace, sent: Path, home: Path
 ) -> None:
-    (session_files / place / "link").symlink_to(home / "token")
-    (session_files / place / "up").symlink_to("..")
-    for path in (f"{place}/link", f"{place}/up/input/report.txt"):
+    (sent / "link").symlink_to(home / "token")
+    (sent / "up").symlink_to("..")
+    for path in (f"{sent}/link", f"{sent}/up/input/report.txt"):
         with pytest.raises(ToolError, match="leads outside"):
             read(workspace, path)
 
 
-def test_a_session_folder_that_became_a_link_is_not_followed(
-    workspace: Workspace, session_files: Path, home: Path
+def test_a_folder_of_sent_files_that_became_a_link_is_not_followed(
+    workspace: Workspace, sent: Path, home: Path
 ) -> None:
-    (session_files / "output").rmdir()
-    (session_files / "output").symlink_to(home)
+    (sent / "report.txt").unlink()
+    sent.rmdir()
+    sent.symlink_to(home)
     with pytest.raises(ToolError, match="cannot be opened"):
-        read(workspace, "output/token")
+        read(workspace, f"{sent}/token")
 
 
 def test_files_of_another_session_and_of_larkspur_stay_protected(
-    workspace: Workspace, session_files: Path, project: Path, home: Path
+    workspace: Workspace, sent: Path, project: Path, home: Path
 ) -> None:
-    (project / "files").symlink_to(session_files.parent)
-    for path in ("files/session-1/input/report.txt", f"{home}/token"):
+    (project / "files").symlink_to(sent.parents[1])
+    other = f"{sent.parent}-2/input/a.txt"
+    for path in ("files/session-1/input/report.txt", f"{home}/token", f"{sent}-2/a.txt", other):
         with pytest.raises(ToolError, match="outside"):
             read(workspace, path)
 
 
-async def test_every_file_tool_knows_the_folders(
-    workspace: Workspace, session_files: Path, project: Path, protected: ProtectedPaths
+async def test_file_tools_and_commands_mean_the_same_files(
+    workspace: Workspace, sent: Path, project: Path, protected: ProtectedPaths
 ) -> None:
     assert workspace.folders is not None
     box = tool_box(project, protected=protected, folders=lambda *_: workspace.folders)
@@ -148,19 +139,14 @@ async def test_every_file_tool_knows_the_folders(
     async def run(tool: str, **arguments: object) -> str:
         return (await box.run(context, tool, arguments)).text
 
-    assert await run("read_file", path="input/report.txt") == "sent by a person"
+    assert await run("read_file", path=f"{sent}/report.txt") == "sent by a person"
     assert "created" in await run("write_file", path="output/a.md", content="one\n")
-    edit = {"old_string": "one", "new_string": "two"}
-    assert "changed" in await run("edit_file", path="output/a.md", **edit)
-    assert await run("list_dir", path="output") == "a.md  4 bytes"
-    listing = await run("list_dir")
-    assert "[input/ and output/ are the folders of the session; ./output/ belongs to" in listing
-    assert await run("search_files", pattern="sent", path="input") == (
-        "input/report.txt:1: sent by a person"
-    )
-    assert "./output/own.txt:1: of the project" in await run(
-        "search_files", pattern="project", path="./output"
+    assert "one\n" in await run("shell", command="cat output/a.md; echo two > output/a.md")
+    assert "two" in await run("read_file", path="output/a.md")
+    assert await run("list_dir", path=".") == "input/\noutput/"
+    assert await run("search_files", pattern="sent", path=str(sent)) == (
+        f"{sent}/report.txt:1: sent by a person"
     )
     command = 'cat "$LARKSPUR_INPUT_DIR/report.txt" > "$LARKSPUR_OUTPUT_DIR/copy.txt"'
     await run("shell", command=command)
-    assert (session_files / "output" / "copy.txt").read_text() == "sent by a person"
+    assert (project / "output" / "copy.txt").read_text() == "sent by a person"

@@ -8,29 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import Conflict, NotFound
+from internal.agent.domain.errors import Conflict, NotFound, StoreUnavailable
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.workspaces import FileChange
+from internal.agent.ports.workspaces import FileChange, FileChanges
 from internal.tools.protected_paths import ProtectedPaths
 from internal.workspace_changes import contents, records
 from internal.workspace_changes.change_log import WorkspaceChangeLog
 
 SESSION = SessionId("session-1")
 RUN, OTHER = RunId("run-1"), RunId("run-2")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path.resolve() / "work"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> WorkspaceChangeLog:
-    home = tmp_path.resolve() / "home"
-    home.mkdir()
-    return WorkspaceChangeLog(home / "workspace-changes", ProtectedPaths(home))
 
 
 def changes_of(
@@ -220,6 +206,137 @@ def test_a_repository_has_the_contents_of_committed_files(
     ]
     log.undo(SESSION, found["b.txt"].id)
     assert (folder / "b.txt").read_text() == "committed, too\n"
+
+
+def test_changed_permissions_are_shown_and_undone(log: WorkspaceChangeLog, folder: Path) -> None:
+    script = folder / "run.sh"
+    script.write_text("echo hi\n")
+    script.chmod(0o644)
+    found = changes_of(log, folder, lambda: script.chmod(0o755))
+    assert found["run.sh"].kind == "changed"
+    assert "old mode 100644\nnew mode 100755" in log.diff(SESSION, found["run.sh"].id).text
+    script.chmod(0o700)
+    with pytest.raises(Conflict, match="changed since"):
+        log.undo(SESSION, found["run.sh"].id)
+    script.chmod(0o755)
+    log.undo(SESSION, found["run.sh"].id)
+    assert script.stat().st_mode & 0o777 == 0o644
+
+
+def test_calls_that_name_their_files_read_no_others(log: WorkspaceChangeLog, folder: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (folder / name).write_text(f"{name} before\n")
+    root = str(folder)
+    log.begin(root, RUN, SESSION, named=frozenset({"a.txt"}))
+    with log._folder.open(root) as known:
+        assert {path for path, state in known.files().items() if state.content} == {"a.txt"}
+    (folder / "a.txt").write_text("after\n")
+    log.begin(root, RUN, SESSION)  # a command follows: it may change every file
+    (folder / "b.txt").write_text("after\n")
+    found = {each.path: each for each in log.record(root, RUN).changes}
+    assert set(found) == {"a.txt", "b.txt"}
+    for each in found.values():
+        log.undo(SESSION, each.id)
+        assert (folder / each.path).read_text() == f"{each.path} before\n"
+
+
+def test_another_folder_in_the_place_of_the_workspace_was_made_by_no_run(
+    log: WorkspaceChangeLog, folder: Path
+) -> None:
+    (folder / "a.txt").write_text("a\n")
+    log.begin(str(folder), RUN, SESSION)
+    (folder / "a.txt").write_text("b\n")
+    log.begin(str(folder), OTHER, SESSION)
+    aside = folder.rename(folder.parent / "aside")
+    folder.mkdir()
+    (folder / "strange.txt").write_text("x\n")
+    assert log.record(str(folder), OTHER) == FileChanges(is_complete=False)
+    (change,) = log.of_run(SESSION, RUN).changes
+    shutil.rmtree(folder)
+    aside.rename(folder)
+    with pytest.raises(Conflict, match="another folder by now"):
+        log.undo(SESSION, change.id)
+    folder.rename(aside)
+    folder.symlink_to(aside)
+    with pytest.raises(StoreUnavailable):
+        log.begin(str(folder), RUN, SESSION)
+    assert (aside / "a.txt").read_text() == "b\n"
+
+
+def test_an_undo_that_was_killed_can_be_repeated(log: WorkspaceChangeLog, folder: Path) -> None:
+    changed, made = folder / "a.txt", folder / "made.txt"
+    changed.write_text("before\n")
+
+    def work() -> None:
+        changed.write_text("after\n")
+        made.write_text("made\n")
+
+    found = changes_of(log, folder, work)
+    # killed after the file was replaced and before this was stored, and in the midst of another
+    changed.write_text("before\n")
+    made.unlink()
+    number = found["a.txt"].id.partition("-")[2]
+    (folder / f".larkspur-undo-{number}").write_text("bef")
+    for each in found.values():
+        assert log.undo(SESSION, each.id).is_undone
+    assert [path.name for path in folder.iterdir()] == ["a.txt"]
+
+
+def test_two_runs_at_once_have_their_changes_and_each_is_undone_once(
+    log: WorkspaceChangeLog, folder: Path
+) -> None:
+    (folder / "a.txt").write_text("0\n")
+    log.begin(str(folder), RUN, SESSION)
+    (folder / "a.txt").write_text("1\n")
+    log.begin(str(folder), OTHER, SESSION)
+    (folder / "a.txt").write_text("2\n")
+    (first,) = log.record(str(folder), RUN).changes
+    (second,) = log.record(str(folder), OTHER).changes
+    log.undo(SESSION, second.id)
+    assert (folder / "a.txt").read_text() == "1\n"
+    with pytest.raises(Conflict, match="Undo later changes first"):
+        log.undo(SESSION, first.id)
+
+
+def test_records_are_read_while_another_run_looks_through_the_workspace(
+    log: WorkspaceChangeLog, folder: Path
+) -> None:
+    changes_of(log, folder, lambda: (folder / "a.txt").write_text("a\n"))
+    with log._folder.open(str(folder)):
+        assert [each.path for each in log.of_session(SESSION).changes] == ["a.txt"]
+        assert log.open_runs(str(folder)) == []
+
+
+def test_nothing_that_a_repository_configures_runs(
+    log: WorkspaceChangeLog, folder: Path, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho ran >> {mark}\ncat\n")
+    program.chmod(0o755)
+
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+    (folder / "a.txt").write_text("committed\n")
+    os.utime(folder / "a.txt", (1_000_000_000, 1_000_000_000))
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one")
+    (folder / ".git/hooks").mkdir(exist_ok=True)
+    for hook in ("post-index-change", "post-checkout", "fsmonitor-watchman"):
+        shutil.copy(program, folder / ".git/hooks" / hook)
+    (folder / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    for key in ("core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv",
+                "core.pager", "core.sshCommand", "core.alternateRefsCommand"):  # fmt: skip
+        git("config", key, str(program))
+    git("config", "core.hooksPath", str(folder / ".git/hooks"))
+    mark.unlink(missing_ok=True)
+    found = changes_of(log, folder, lambda: (folder / "a.txt").write_text("changed\n"))
+    assert "-committed" in log.diff(SESSION, found["a.txt"].id).text
+    log.undo(SESSION, found["a.txt"].id)
+    assert not mark.exists()
 
 
 @pytest.mark.slow

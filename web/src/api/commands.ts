@@ -1,8 +1,8 @@
 /** The background commands of a session, in the gateway that serves the page. */
 import { send } from './client';
-import type { BackgroundCommand, CommandOutput, CommandsView } from './types.gen';
+import type { BackgroundCommand, PrintedOutput, CommandsView } from './types.gen';
 
-export type { BackgroundCommand, CommandOutput };
+export type { BackgroundCommand, PrintedOutput };
 
 const commandsOf = (session: string) => `/api/sessions/${encodeURIComponent(session)}/commands`;
 
@@ -13,9 +13,9 @@ export async function listCommands(session: string): Promise<readonly Background
 }
 
 /** Return the end of what a command printed, also after its end. */
-export async function readCommand(session: string, id: string): Promise<CommandOutput> {
+export async function readCommand(session: string, id: string): Promise<PrintedOutput> {
   const response = await send(`${commandsOf(session)}/${encodeURIComponent(id)}/output`);
-  return (await response.json()) as CommandOutput;
+  return (await response.json()) as PrintedOutput;
 }
 
 /** End a command and all that it started. */

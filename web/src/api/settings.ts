@@ -82,7 +82,8 @@ export const settingsApi = {
     const response = await fetch('/health', { headers: loginHeaders() });
     return ((await response.json()) as Health).lark ?? null;
   },
-  checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
+  /** Check an app; without credentials that of the channel that runs. */
+  checkLark: (app: Partial<LarkApp>) => read<Findings>('/api/channels/lark/check', 'POST', app),
   connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),
   disconnectLark: () => read<LarkAppView>('/api/channels/lark', 'DELETE'),
 };

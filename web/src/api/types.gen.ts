@@ -29,7 +29,7 @@ export interface AppliedChanges {
   paths: Array<string>;
 }
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -44,6 +44,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** A version of a file that a run made; `source_tool` is "" for one found at its end. */
@@ -110,14 +111,14 @@ export interface BackgroundCommand {
   address?: string;
 }
 
-/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large, or `cut`. */
+/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large or no call named it, or `cut`. */
 export interface ChangeDiffView {
   change: FileChangeView;
   diff: string;
   note: "" | "binary" | "cut" | "not_kept" | "secret";
 }
 
-/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it. `total` counts all changes, `changes` are at most `limit`. */
+/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most `limit`. */
 export interface ChangesView {
   changes: Array<FileChangeView>;
   total: number;
@@ -134,14 +135,6 @@ export interface ChatCompletion {
   usage: CompletionUsage;
   larkspur: Submitted;
   object?: "chat.completion";
-}
-
-/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
-export interface CommandOutput {
-  command: BackgroundCommand;
-  text: string;
-  missing_bytes: number;
-  end: string;
 }
 
 /** The background commands of a session in the process that answers, oldest first. */
@@ -396,7 +389,7 @@ export interface McpToolSummary {
   state: "changed since its review" | "not reviewed" | "offered";
 }
 
-/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. `is_priced`: the price of the model is known; without it no limit in US dollars applies. */
 export interface MeView {
   id: string;
   name: string;
@@ -406,15 +399,17 @@ export interface MeView {
   permission_mode: Mode;
   isolated: boolean;
   network: "hosts" | "off" | "open" | "registries";
+  is_priced: boolean;
 }
 
-/** A message of a session without the model's thinking. Each part has a `type`. */
+/** A message of a session without the model's thinking. Each part has a `type`. `unwritten` says why nobody wrote a message of the user: a person resumed a task, or tasks in the background are reported to the model. */
 export interface MessageView {
   number: number;
   run_id: string;
   role: "assistant" | "user";
   created: string;
   parts: Array<Record<string, unknown>>;
+  unwritten: "" | "report" | "resumed";
 }
 
 /** Messages, oldest first. `next` is the cursor of older ones, null on the first page. `waiting` are the messages that no model has read: they steer a run or start the next task, or were given back by a run that was stopped or failed. They are on every page. */
@@ -493,6 +488,14 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
   success_criteria?: string;
   opened_by?: "agent" | "larkspur";
+}
+
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
 }
 
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
@@ -636,7 +639,7 @@ export interface RunLimits {
   max_waiting?: number | null;
 }
 
-/** The newest run of a task. `cost` is in US dollars, if known. */
+/** The newest run of a task. `usage` and `cost` include all subtasks below it. `cost` is in US dollars, as far as prices are known. */
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
@@ -654,7 +657,7 @@ export interface ServerModelsView {
   finding: Finding;
 }
 
-/** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */
+/** A session in a list, with the state of its newest task and its number of tasks. `calls_not_run` counts the last calls of that task if they were not run. `found` is the text around what a search found, "" without a search. */
 export interface SessionListItem {
   session_id: string;
   title: string;
@@ -671,6 +674,8 @@ export interface SessionListItem {
   plan_review: "always" | "complex" | "off";
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  calls_not_run: number;
   found: string;
 }
 
@@ -748,7 +753,7 @@ export interface Submitted {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
 }
 
-/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `cost` is in US dollars, if known. */
+/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US dollars, as far as prices are known. */
 export interface SubtaskView {
   task_id: string;
   parent_task_id: string | null;
@@ -804,7 +809,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -826,6 +831,7 @@ export interface TaskListView {
   cost: number | null;
   started_at: string | null;
   completed_at: string | null;
+  calls_not_run: number;
 }
 
 /** A task. `feedback` is what a person thinks of its answer, null for nothing. */

@@ -3,7 +3,7 @@
  * `thread` and `runs` depend on durable events only, so that they are the same for all readers of a
  * cursor; `live` is what ephemeral events add until a node has ended.
  */
-import { addSubtask, reduceRun, endedNodes, newRun, RETRY } from './run_reducer';
+import { reduceBelow, reduceRun, endedNodes, newRun, RETRY } from './run_reducer';
 import { reduceQuestions, type SessionQuestion } from './questions';
 import type { Attachment, Envelope } from '../stream/events';
 import {
@@ -53,11 +53,6 @@ export function activeRun(state: State): RunState | undefined {
     state.runs.findLast((run) => run.status === 'running' || run.status === 'waiting') ??
     state.runs.findLast((run) => run.status === 'queued')
   );
-}
-
-/** Return true if a run that ends so goes on later. */
-function isPause(reason: string): boolean {
-  return reason === 'await_user_input' || reason === 'await_tasks';
 }
 
 function newNode(run: string, node: string): LiveNode {
@@ -175,10 +170,10 @@ class StateBuilder {
     if (before === undefined) {
       if (!event.is_subtask) this.runs.push(after);
     } else if (after !== before) this.runs[at] = after;
-    if (event.is_subtask && event.event === 'workflow.result.final') {
+    if (event.is_subtask) {
       const root = this.runs.findLastIndex((run) => run.run === event.correlation_id);
       const run = this.runs[root];
-      if (run !== undefined && !isPause(event.payload.stop_reason)) this.runs[root] = addSubtask(run, event);
+      if (run !== undefined) this.runs[root] = reduceBelow(run, event);
     }
     for (const node of endedNodes(event)) delete this.live[keyOf(event.run_id, node)];
     if (isOver(after.status)) this.removeLiveNodes(event.run_id);

@@ -17,6 +17,7 @@ export const useAttention = create<{ ended: boolean }>(() => ({ ended: false }))
 export interface NoticeTexts {
   waits: string;
   completed: string;
+  incomplete: string;
   failed: string;
   /** Translates the place of a subtask. */
   subtaskPath: (path: string) => string;
@@ -24,7 +25,7 @@ export interface NoticeTexts {
 
 /** What is worth telling. `asker` is the place of the subtask that asks, "" for none. */
 interface Notice {
-  kind: 'waits' | 'completed' | 'failed';
+  kind: 'waits' | 'completed' | 'incomplete' | 'failed';
   text: string;
   asker: string;
 }
@@ -47,7 +48,11 @@ export function noticeOf(
   const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
   if (reason === 'await_user_input' || reason === 'await_tasks') return null;
   const failed = error !== '';
-  return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer, asker: '' };
+  const text = failed ? (runs?.ended(reason, code) ?? '') : answer;
+  const { calls_not_run: notRun = 0 } = event.payload;
+  const exception = runs?.exception({ status: failed ? 'failed' : 'completed', reason, notRun }) ?? '';
+  if (exception !== '') return { kind: 'incomplete', text: `${exception}: ${text}`, asker: '' };
+  return { kind: failed ? 'failed' : 'completed', text, asker: '' };
 }
 
 /** Follow the events until the returned function is called. */

@@ -4,9 +4,7 @@ import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } fr
 import type { Messages } from '../i18n/catalog';
 import type { Action } from '../i18n/en';
 import type { RunMessages } from '../i18n/run_texts';
-
-/** The principal of the page: the owner of the machine. */
-const LOCAL_OWNER = 'local';
+import { LOCAL_OWNER } from '../lib/owner';
 
 export interface Question {
   id: string;

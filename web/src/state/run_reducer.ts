@@ -1,6 +1,9 @@
 /** Reduces events to the state of a run: status, usage and ended nodes. */
-import type { Envelope, Status, StopReason, Usage } from '../stream/events';
+import type { Envelope, Payloads, Status, StopReason, Usage } from '../stream/events';
 import { isOver, NO_TOKENS, type RunState, type Tokens } from './session_state';
+
+/** The payload of the last event of a run; an old one may lack what it used. */
+type EndOfRun = Pick<Partial<Payloads['workflow.result.final']>, 'usage' | 'cost' | 'duration_ms'>;
 
 /** Late deltas arrive soon after their node has ended. */
 const MAX_ENDED_NODES = 64;
@@ -19,10 +22,10 @@ export function newRun(event: Envelope): RunState {
     channel: '',
     status: WHILE_QUEUED.has(event.event) ? 'queued' : 'running',
     reason: null,
+    notRun: 0,
     started: event.timestamp,
     usage: NO_TOKENS,
     cost: null,
-    subtasks: null,
     duration: 0,
     iterations: 0,
     ended: [],
@@ -62,27 +65,36 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
       return { ...run, ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES) };
     case 'workflow.result.final': {
       const { stop_reason: reason } = event.payload;
-      const passed = Math.max(0, Date.parse(event.timestamp) - Date.parse(run.started));
-      const duration = run.subtasks === null ? event.payload.duration_ms : passed;
-      const usage = toTokens(event.payload.usage);
-      const status = statusAfter(reason);
-      const cost = event.payload.cost ?? null;
-      return { ...run, status, reason, usage, cost, duration, ended: [] };
+      const { calls_not_run: notRun = 0 } = event.payload;
+      return { ...run, status: statusAfter(reason), reason, notRun, ...totalOf(event.payload), ended: [] };
     }
     case 'workflow.result.cancelled':
-      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ended: [] };
+      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ...totalOf(event.payload), ended: [] };
     default:
       return run;
   }
 }
 
-/** Return a run after the end of one of its subtasks. */
-export function addSubtask(run: RunState, event: Extract<Envelope, { event: 'workflow.result.final' }>): RunState {
-  const known = run.subtasks ?? { usage: NO_TOKENS, cost: null };
-  const { cost = null } = event.payload;
-  const usage = sumTokens([known.usage, toTokens(event.payload.usage)]);
-  const sum = cost === null ? known.cost : (known.cost ?? 0) + cost;
-  return { ...run, subtasks: { usage, cost: sum } };
+/** Return an outermost run after an event of one of the subtasks below it. */
+export function reduceBelow(run: RunState, event: Envelope): RunState {
+  switch (event.event) {
+    case 'workflow.node.output.summary':
+      // what an ended run used is known from the ends of its subtasks
+      return isOver(run.status) ? run : { ...run, usage: sumTokens([run.usage, toTokens(event.payload.usage)]) };
+    case 'workflow.result.final':
+    case 'workflow.result.cancelled': {
+      const total = event.payload.above?.find((one) => one.run_id === run.run);
+      if (total === undefined || !isOver(run.status)) return run;
+      return { ...run, usage: toTokens(total.usage), cost: total.cost ?? null };
+    }
+    default:
+      return run;
+  }
+}
+
+/** Return what a run used, its subtasks included, and how long it took. */
+export function totalOf(end: EndOfRun): { usage: Tokens; cost: number | null; duration: number } {
+  return { usage: toTokens(end.usage ?? {}), cost: end.cost ?? null, duration: end.duration_ms ?? 0 };
 }
 
 export function statusAfter(reason: StopReason): Status {

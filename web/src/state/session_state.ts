@@ -53,6 +53,14 @@ export interface InputLine extends Placed {
   attachments: readonly Attachment[];
 }
 
+/** A command that a person ran in the terminal and that went along with the next message. */
+export interface OwnCommandLine extends Placed {
+  kind: 'own-command';
+  command: string;
+  output: string;
+  code: number;
+}
+
 export interface SayLine extends Placed {
   kind: 'say';
   text: string;
@@ -78,6 +86,8 @@ export interface ToolLine extends Placed {
   kind: 'tool';
   call: string;
   name: string;
+  /** What people read in place of the name of a tool of an MCP server; "" for none. */
+  title: string;
   arguments: Record<string, unknown>;
   status: 'running' | 'done' | 'failed' | 'denied';
   result: string;
@@ -91,18 +101,26 @@ export interface ToolLine extends Placed {
   diff: string;
   /** A call that may not be made: the call as it was asked for; "" for others. */
   denied: string;
+  /** The file, command or host of a call that may not be made; "" if it has none. */
+  subject: string;
+  /** Why a person's answer did not allow it, and what they said. */
+  refusal?: { why: string; words: string };
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
+  /** Why questions of its server were declined without asking anybody. */
+  declined: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
-  stopped?: { cause: string; by: string };
+  stopped?: { cause: string; by: string; principal: string };
 }
 
 /** A call that was returned to the model without being run. */
 export interface NotRunLine extends Placed {
   kind: 'not-run';
   tool: string;
-  /** The call for display. */
+  title: string;
+  /** The call for display, and its file, command or host; "" if it has none. */
   what: string;
+  subject: string;
   reason: string;
 }
 
@@ -130,7 +148,7 @@ export interface EndLine extends Placed {
   /** What kind of error of the model it is; "" for others. */
   code: string;
   duration: number;
-  usage: Tokens | null;
+  usage: Tokens;
   cost: number | null;
   /** How many of its last calls were not run. */
   notRun?: number;
@@ -155,6 +173,8 @@ export interface SubtaskLine extends Placed {
   duration: number;
   cost: number | null;
   error: string;
+  /** How many of its last calls were not run. */
+  notRun: number;
   /** Its own run: the artifacts and questions of the session name it. */
   ownRun: string;
   thread: Thread;
@@ -162,6 +182,7 @@ export interface SubtaskLine extends Placed {
 
 export type Line =
   | InputLine
+  | OwnCommandLine
   | SayLine
   | LeftOutLine
   | NotRunLine
@@ -176,7 +197,11 @@ export type Line =
 export interface Thread {
   lines: readonly Line[];
   open: Readonly<Record<string, number>>;
+  /** The lines of the calls of each run's newest reply with several calls, in their order. */
+  order: Readonly<Record<string, readonly string[]>>;
 }
+
+export const NO_LINES: Thread = { lines: [], open: {}, order: {} };
 
 export interface RunState {
   run: string;
@@ -186,12 +211,14 @@ export interface RunState {
   channel: string;
   status: Status;
   reason: StopReason | null;
+  /** How many of its last calls were not run. */
+  notRun: number;
   started: string;
+  /** What it and all its subtasks used so far. */
   usage: Tokens;
+  /** US dollars, as far as prices are known; null until it ends. */
   cost: number | null;
-  /** What its subtasks used, which `usage` and `cost` do not contain; null without any. */
-  subtasks: { usage: Tokens; cost: number | null } | null;
-  /** From its start to its end if it had subtasks, which it waited for. */
+  /** From its start to its end in milliseconds; 0 until then. */
   duration: number;
   iterations: number;
   /** Nodes whose late deltas are ignored; only while the run is active. */
@@ -238,23 +265,11 @@ export interface State {
   live: Readonly<Record<string, LiveNode>>;
 }
 
-/** Return what a run and its subtasks used; the cost is null if that of neither is known. */
-export function spendingOf({ usage, cost, subtasks }: RunState): { usage: Tokens; cost: number | null } {
-  if (subtasks === null) return { usage, cost };
-  const sum = {
-    in: usage.in + subtasks.usage.in,
-    cached: usage.cached + subtasks.usage.cached,
-    out: usage.out + subtasks.usage.out,
-  };
-  const known = cost !== null || subtasks.cost !== null;
-  return { usage: sum, cost: known ? (cost ?? 0) + (subtasks.cost ?? 0) : null };
-}
-
 export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };
 
 export const EMPTY: State = {
   cursor: '',
-  thread: { lines: [], open: {} },
+  thread: NO_LINES,
   runs: [],
   files: [],
   artifacts: [],

@@ -63,6 +63,8 @@ export function offeredModes(me: Me): Mode[] {
 /** Return the mode of the next task: chosen here, of the newest task, or the default one. */
 export function modeOf(options: TaskOptions, used: Used, me: Me): Mode {
   const chosen = options.mode || used?.permission_mode;
+  // chosen in a terminal: what is not offered here must not widen
+  if (chosen === 'deny') return chosen;
   return chosen && offeredModes(me).includes(chosen) ? chosen : (me?.permission_mode ?? 'ask');
 }
 

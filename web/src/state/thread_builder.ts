@@ -1,20 +1,23 @@
 /** Builds the thread of a session: which line an event adds or updates. */
-import { statusAfter, toTokens } from './run_reducer';
+import { statusAfter, totalOf } from './run_reducer';
+import { toolLabel } from '../lib/tool_label';
 import type { Envelope, PlanStep } from '../stream/events';
-import { isOver, keyOf, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
+import { isOver, keyOf, NO_LINES, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
 
 /** A mutable copy of a thread. */
 export class ThreadBuilder {
   private readonly lines: Line[];
   private readonly open: Record<string, number>;
+  private readonly order: Record<string, readonly string[]>;
 
   constructor(thread: Thread) {
     this.lines = [...thread.lines];
     this.open = { ...thread.open };
+    this.order = { ...thread.order };
   }
 
   thread(): Thread {
-    return { lines: this.lines, open: this.open };
+    return { lines: this.lines, open: this.open, order: this.order };
   }
 
   /** Add an event of a subtask to its lane, which is one of its outermost run. */
@@ -49,6 +52,10 @@ export class ThreadBuilder {
       case 'workflow.input.received': {
         const { task: text, channel, sender, attachments = [], steer = false, resumed = false } = event.payload;
         const key = event.event_id ?? keyOf(run, `input:${time}`);
+        for (const [index, ran] of (event.payload.commands ?? []).entries()) {
+          const { command, output = '', exit_code: code = 0 } = ran;
+          this.put({ kind: 'own-command', key: `${key}:${index}`, run, time, command, output, code });
+        }
         this.put({ kind: 'input', key, run, time, text, channel, sender, steer, resumed, attachments });
         return;
       }
@@ -72,7 +79,8 @@ export class ThreadBuilder {
       case 'workflow.node.output.summary': {
         const { content: text, node_id: node, llm_model: model, tool_call_count: calls } =
           event.payload;
-        const { thinking = '', thinking_ms: duration = 0 } = event.payload;
+        const { thinking = '', thinking_ms: duration = 0, call_ids: ids } = event.payload;
+        if (ids !== undefined) this.order[run] = ids.map((id) => keyOf(run, id));
         if (thinking !== '') {
           this.put({ kind: 'thought', key: keyOf(run, `${node}:thought`), run, time, text: thinking, duration });
         }
@@ -87,8 +95,8 @@ export class ThreadBuilder {
       }
       case 'workflow.tool.started': {
         const { call_id: call, tool_name: name, arguments: callArguments } = event.payload;
-        const { attachments = [] } = event.payload;
-        this.put({ ...newTool(run, time, call, name), arguments: callArguments, attachments }, true);
+        const { attachments = [], title = '' } = event.payload;
+        this.put({ ...newTool(run, time, call, name), title, arguments: callArguments, attachments }, true);
         return;
       }
       case 'workflow.tool.completed':
@@ -116,11 +124,9 @@ export class ThreadBuilder {
       case 'background.task.dispatched':
         this.dispatch(event);
         return;
-      case 'workflow.diagnostic.error': {
-        const { phase, error: text } = event.payload;
-        if (phase !== 'queue' && phase !== 'persist') return;
-        // where the files of the session are; what else a run has to correct has no line
-        this.put({ kind: 'say', key: keyOf(run, `${phase}:${time}`), run, time, text, model: '', calls: 1 });
+      case 'workflow.notice': {
+        const { about, text } = event.payload;
+        this.put({ kind: 'say', key: event.event_id ?? keyOf(run, `${about}:${time}`), run, time, text, model: '', calls: 1 });
         return;
       }
       case 'workflow.result.final':
@@ -138,8 +144,9 @@ export class ThreadBuilder {
     if (typeof reason === 'string') {
       const { tool_name: tool, call_id: call } = done;
       const key = keyOf(event.run_id, call);
-      const what = String(done.metadata?.what ?? tool);
-      this.put({ kind: 'not-run', key, run: event.run_id, time: event.timestamp, tool, what, reason });
+      const { what = tool, subject = '', title = '' } = done.metadata ?? {};
+      const texts = { what: String(what), subject: String(subject), title: String(title) };
+      this.put({ kind: 'not-run', key, run: event.run_id, time: event.timestamp, tool, reason, ...texts });
       return;
     }
     const known = this.lineAt(keyOf(event.run_id, done.call_id));
@@ -148,19 +155,22 @@ export class ThreadBuilder {
         ? known
         : newTool(event.run_id, event.timestamp, done.call_id, done.tool_name);
     const error = done.error ?? '';
-    const { exit_code: code, timed_out: timedOut, diff, denied, what } = done.metadata ?? {};
+    const { exit_code: code, timed_out: timedOut, diff, denied, what, subject = '', title = line.title } = done.metadata ?? {};
     const failure = timedOut === true ? { timedOut } : typeof code === 'number' && code !== 0 ? { exit: code } : {};
     const refused = denied === true ? String(what ?? done.tool_name) : '';
     const hasFailed = done.error !== undefined || Object.keys(failure).length > 0;
     const status = refused !== '' ? 'denied' : hasFailed ? 'failed' : 'done';
-    const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, ...failure };
+    const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, subject: String(subject), title: String(title), ...failure };
     const { result = '', duration_ms: duration } = done;
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
     const changed = done.metadata?.configuration;
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
-    const { stopped: cause, stopped_by: by = '' } = done.metadata ?? {};
-    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
-    this.put({ ...line, status, result, error, duration, attachments, configuration, ...change, ...stopped });
+    const reasons = done.metadata?.declined;
+    const declined = Array.isArray(reasons) ? reasons.map(String) : [];
+    const { stopped: cause, stopped_by: by = '', stopped_by_id: principal = '', refusal: why, words = '' } = done.metadata ?? {};
+    const refusal = typeof why === 'string' && { refusal: { why, words: String(words) } };
+    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by), principal: String(principal) } };
+    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped, ...refusal });
   }
 
   private endRun(
@@ -169,23 +179,23 @@ export class ThreadBuilder {
     const run = event.run_id;
     const placed = { kind: 'end', key: keyOf(run, 'result'), run, time: event.timestamp } as const;
     for (const key of Object.keys(this.open)) if (key.startsWith(`${run}/`)) delete this.open[key];
+    delete this.order[run];
     if (event.event === 'workflow.result.cancelled') {
       const { reason } = event.payload;
-      const nothing = { answer: '', error: '', code: '', duration: 0, usage: null, cost: null };
-      this.put({ ...placed, status: 'cancelled', reason, ...nothing });
+      const nothing = { answer: '', error: '', code: '' };
+      this.put({ ...placed, status: 'cancelled', reason, ...nothing, ...totalOf(event.payload) });
       return;
     }
-    const { final_answer: finalAnswer, stop_reason: reason, duration_ms: duration } = event.payload;
-    const usage = toTokens(event.payload.usage);
+    const { final_answer: finalAnswer, stop_reason: reason } = event.payload;
     const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
     const status = statusAfter(reason);
-    const { cost = null, error = '', error_code: code = '' } = event.payload;
+    const { error = '', error_code: code = '' } = event.payload;
     const { model = '', instead_of: first = '' } = event.payload;
     const { calls_not_run: missed = 0 } = event.payload;
     const notRun = missed > 0 && status === 'completed' ? { notRun: missed } : {};
     const fallback = first === '' ? {} : { fallback: { model, first } };
-    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...notRun, ...fallback });
+    this.put({ ...placed, status, reason, answer, error, code, ...totalOf(event.payload), ...notRun, ...fallback });
   }
 
   private lineAt(key: string): Line | undefined {
@@ -204,13 +214,36 @@ export class ThreadBuilder {
 
   /** Add a line after the others of its run, which stay together, and return its index. */
   private insert(line: Line): number {
+    const before = this.placeOfCall(line);
+    if (before >= 0) {
+      this.insertAt(before, line);
+      return before;
+    }
     const end = this.lines.length;
     if (end === 0 || this.lines[end - 1]?.run === line.run) return this.lines.push(line) - 1;
     const last = this.lines.findLastIndex((one) => one.run === line.run);
     if (last < 0) return this.lines.push(line) - 1;
-    this.lines.splice(last + 1, 0, line);
-    for (const [key, at] of Object.entries(this.open)) if (at > last) this.open[key] = at + 1;
+    this.insertAt(last + 1, line);
     return last + 1;
+  }
+
+  private insertAt(place: number, line: Line): void {
+    this.lines.splice(place, 0, line);
+    for (const [key, at] of Object.entries(this.open)) if (at >= place) this.open[key] = at + 1;
+  }
+
+  /** Return the index of the first line of a later call of the same reply, -1 if there is none. */
+  private placeOfCall(line: Line): number {
+    const keys = line.kind === 'tool' || line.kind === 'not-run' ? (this.order[line.run] ?? []) : [];
+    const later = new Set(keys.slice(keys.indexOf(line.key) + 1));
+    if (later.size === 0 || later.size === keys.length) return -1;
+    let place = -1;
+    for (let at = this.lines.length - 1; at >= 0; at -= 1) {
+      const one = this.lines[at];
+      if (one === undefined || (one.run === line.run && one.kind === 'input')) break;
+      if (later.has(one.key)) place = at;
+    }
+    return place;
   }
 }
 
@@ -228,6 +261,7 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     time,
     call,
     name,
+    title: '',
     arguments: {},
     status: 'running',
     result: '',
@@ -236,7 +270,9 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     attachments: [],
     diff: '',
     denied: '',
+    subject: '',
     configuration: [],
+    declined: [],
   };
 }
 
@@ -258,8 +294,9 @@ function newSubtask(event: Envelope, key: string, task: string): SubtaskLine {
     duration: 0,
     cost: null,
     error: '',
+    notRun: 0,
     ownRun: '',
-    thread: { lines: [], open: {} },
+    thread: NO_LINES,
   };
 }
 
@@ -273,16 +310,18 @@ function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
       return { ...lane, status, reason, started };
     }
     case 'workflow.tool.started':
-      return { ...lane, activity: event.payload.tool_name };
+      return { ...lane, activity: toolLabel(event.payload.tool_name, event.payload.title) };
     case 'workflow.subflow.progress':
       return { ...lane, activity: event.payload.preview };
     case 'workflow.result.final': {
-      const { stop_reason: reason, duration_ms: duration, cost = null, error = '' } = event.payload;
-      if (reason === 'await_user_input' || reason === 'await_tasks') return lane;
-      return { ...lane, status: statusAfter(reason), reason, duration, cost, error, activity: '' };
+      const { stop_reason: reason, error = '', calls_not_run: notRun = 0 } = event.payload;
+      const { cost, duration } = totalOf(event.payload);
+      return { ...lane, status: statusAfter(reason), reason, notRun, duration, cost, error, activity: '' };
     }
-    case 'workflow.result.cancelled':
-      return { ...lane, status: 'cancelled', reason: 'user_stop', activity: '' };
+    case 'workflow.result.cancelled': {
+      const { cost, duration } = totalOf(event.payload);
+      return { ...lane, status: 'cancelled', reason: 'user_stop', duration, cost, activity: '' };
+    }
     default:
       return lane;
   }

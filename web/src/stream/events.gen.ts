@@ -2,11 +2,11 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.notice", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -21,6 +21,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** Files that a call made for people: new ones, or new versions. `source_tool` made them. `omitted` counts further new files of the call, which are not kept. The files of one call may come in several events; those found at the end of a run have the call id "". */
@@ -140,7 +141,7 @@ export interface InputFilesFetched {
   attachments: Array<Attachment>;
 }
 
-/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. */
+/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. `commands` are those that the person ran before in the terminal and that the model reads with the message. */
 export interface InputReceived {
   task: string;
   channel: string;
@@ -148,6 +149,7 @@ export interface InputReceived {
   attachments?: Array<Attachment>;
   steer?: boolean;
   resumed?: boolean;
+  commands?: Array<OwnCommand>;
 }
 
 /** What became of a message that steers the run and that no model has read yet. It waits for the next step, was edited or taken back by its writer, or was given back because the run was stopped or failed: then it starts nothing. `task` is its text. `GET /api/sessions/{session_id}/messages` has those that wait or were given back. A message that is delivered comes as `workflow.input.received`. */
@@ -214,6 +216,12 @@ export interface NodeStarted {
   iteration?: number;
 }
 
+/** A sentence for people about the files of the run or of its session. `about` is a file of the message that cannot be used, files that are on a host which is away, or files that are not kept. */
+export interface Notice {
+  about: "host" | "input_files" | "kept_files";
+  text: string;
+}
+
 /** The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one. */
 export interface OutputDelta {
   node_id: string;
@@ -223,7 +231,7 @@ export interface OutputDelta {
   reasoning?: boolean;
 }
 
-/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. */
+/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are shown: they start, and are refused, in any order. */
 export interface OutputSummary {
   node_id: string;
   iteration: number;
@@ -236,6 +244,14 @@ export interface OutputSummary {
   thinking?: string;
   thinking_ms?: number;
   context?: ContextUse;
+  call_ids?: Array<string>;
+}
+
+/** A command of a person, the end of what it printed, and its exit code. */
+export interface OwnCommand {
+  command: string;
+  output?: string;
+  exit_code?: number;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */
@@ -322,14 +338,20 @@ export interface ReplayDone {
   head: string;
 }
 
-/** The end of the run because a person stopped it. */
+/** The end of the run because a person stopped it. What it used is as in an end of its own. `requested_name` is the display name of that person. */
 export interface ResultCancelled {
   reason: string;
   requested_by: string;
   requested_via: string;
+  requested_name?: string;
+  usage?: Usage;
+  duration_ms?: number;
+  cost?: number;
+  subtasks?: number;
+  above?: Array<RunTotal>;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */
+/** The end of the run, completed or failed. `usage` and `cost` are those of the run and all subtasks below it so far. `cost` covers models with a known price, in US dollars; absent if there is none. `duration_ms` is the time from the start of the run to its end, all waiting included. `subtasks` counts those below it. The end of a subtask has in `above` the new totals of the runs above it, which may have ended before. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
@@ -343,6 +365,15 @@ export interface ResultFinal {
   model?: string;
   instead_of?: string;
   calls_not_run?: number;
+  subtasks?: number;
+  above?: Array<RunTotal>;
+}
+
+/** What a run and all subtasks below it have used; `usage` and `cost` as in the end of a run. */
+export interface RunTotal {
+  run_id: string;
+  usage: Usage;
+  cost?: number;
 }
 
 /** A model gave the session of the run a title. It may come after the end of the run. */
@@ -401,7 +432,7 @@ export interface TaskDispatched {
   depends_on?: Array<string>;
 }
 
-/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the call for display. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step, alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the event of a start. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;
@@ -426,7 +457,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. */
+/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ToolStarted {
   call_id: string;
   tool_name: string;
@@ -434,6 +465,7 @@ export interface ToolStarted {
   iteration: number;
   risk: string;
   attachments?: Array<Attachment>;
+  title?: string;
 }
 
 /** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */
@@ -498,6 +530,7 @@ export interface Payloads {
   "workflow.result.cancelled": ResultCancelled;
   "workflow.session.titled": SessionTitled;
   "workflow.feedback.given": FeedbackGiven;
+  "workflow.notice": Notice;
   "workflow.diagnostic.error": DiagnosticError;
   "workflow.diagnostic.tool_filtering": ToolFiltering;
   "workflow.diagnostic.context_compression": ContextCompression;

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventName } from '../../src/stream/events.gen';
 import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
-import { EMPTY, isAfterCursor, spendingOf, type Row, type State } from '../../src/state/session_state';
+import { EMPTY, isAfterCursor, type Row, type State } from '../../src/state/session_state';
 import { anyRows, deltas, Log, manifest, wholeRun } from '../envelopes';
 
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
@@ -148,13 +148,15 @@ describe('reducing events', () => {
     expect(state.omitted).toBe(4);
   });
 
-  test('where the files of a session are is a line, other diagnostics are none', () => {
+  test('notices are lines, diagnostics are none', () => {
     const log = new Log();
-    const about = (phase: string) =>
-      log.durable('A', 'workflow.diagnostic.error', { phase, error: `about ${phase}`, recoverable: true });
-    const state = reduceEvents(EMPTY, [about('queue'), about('prepare'), about('persist')]);
+    const state = reduceEvents(EMPTY, [
+      log.durable('A', 'workflow.notice', { about: 'host', text: 'a host is away' }),
+      log.durable('A', 'workflow.diagnostic.error', { phase: 'prepare', error: 'inner', recoverable: true }),
+      log.durable('A', 'workflow.notice', { about: 'input_files', text: 'a file is damaged' }),
+    ]);
     const said = state.thread.lines.map((line) => (line.kind === 'say' ? line.text : line.kind));
-    expect(said).toEqual(['about queue', 'about persist']);
+    expect(said).toEqual(['a host is away', 'a file is damaged']);
   });
 
   test('unknown events only move the cursor', () => {
@@ -361,21 +363,55 @@ describe('the rows of calls', () => {
     expect(refused).toMatchObject({ status: 'denied', denied: 'rm x' });
   });
 
+  test('refused calls keep their file and their place among the calls of their reply', () => {
+    const log = new Log();
+    const reply = {
+      node_id: 'iter:1:say',
+      iteration: 1,
+      content: '',
+      tool_call_count: 3,
+      llm_duration_ms: 1,
+      llm_request_id: '',
+      llm_model: 'm',
+      usage: {},
+      call_ids: ['a', 'b', 'c'],
+    };
+    const ended = (call_id: string, metadata: Record<string, unknown>) =>
+      log.durable('A', 'workflow.tool.completed', { call_id, tool_name: 'write_file', duration_ms: 1, attachments: [], metadata });
+    const rows = [
+      log.durable('A', 'workflow.node.output.summary', reply),
+      ended('c', {}),
+      ended('b', { denied: true, what: 'write_file\npath: b.txt', subject: 'b.txt', rules: [] }),
+      ended('a', { not_run: 'plan', what: 'write_file\npath: a.txt', subject: 'a.txt' }),
+    ];
+    const [first, second, third] = reduceEvents(EMPTY, rows).thread.lines;
+    expect(first).toMatchObject({ kind: 'not-run', subject: 'a.txt' });
+    expect(second).toMatchObject({ kind: 'tool', status: 'denied', subject: 'b.txt' });
+    expect(third).toMatchObject({ kind: 'tool', status: 'done' });
+  });
+
   test('an edit has its diff', () => {
     expect(callRow({ metadata: { diff: '-a\n+b\n' } })).toMatchObject({ status: 'done', diff: '-a\n+b\n' });
   });
 });
 
-test('a run with subtasks has their tokens, and the time from its start to its end', () => {
+const tokens = (count: number) => ({ input_tokens: count, output_tokens: 1 });
+
+test('a run has the totals of its own end and of the ends of subtasks that outlast it', () => {
   const log = new Log();
-  const rows = wholeRun(log, 'A');
-  const end = rows.pop();
-  const usage = { input_tokens: 100, output_tokens: 50, cache_read_tokens: 0, cache_write_tokens: 0 };
-  const result = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, usage, cost: 0.5, duration_ms: 9 } as const;
-  const sub = log.durable('S', 'workflow.result.final', result, { is_subtask: true, correlation_id: 'A' });
-  if (end !== undefined) end.event.timestamp = '2026-01-31T08:01:00.000Z';
-  const last = end === undefined ? [] : [{ ...end, id: 'abcdef-99' }];
-  const [run] = reduceEvents(EMPTY, [...rows, sub, ...last]).runs;
-  expect(run?.duration).toBe(60_000);
-  expect(run && spendingOf(run)).toMatchObject({ usage: { out: 55 + 0 }, cost: 0.5 });
+  const end = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, duration_ms: 9 } as const;
+  const below = { is_subtask: true, correlation_id: 'A' };
+  const said = { node_id: 'iter:1:say', iteration: 1, content: '', tool_call_count: 0, llm_duration_ms: 1, llm_request_id: '', llm_model: '', usage: tokens(7) };
+  const begin = log.durable('A', 'workflow.lifecycle.updated', { status: 'running', phase: 'prepare' });
+  const reply = log.durable('S', 'workflow.node.output.summary', said, below);
+  const working = reduceEvents(EMPTY, [begin, reply]);
+  expect(working.runs[0]?.usage).toMatchObject({ in: 7, out: 1 });
+  const first = log.durable('A', 'workflow.result.final', { ...end, usage: tokens(10), cost: 0.5 });
+  const ended = reduceEvents(working, [first]);
+  expect(ended.runs[0]).toMatchObject({ usage: { in: 10, out: 1 }, cost: 0.5, duration: 9 });
+  const above = [{ run_id: 'A', usage: tokens(30), cost: 0.75 }];
+  const later = log.durable('S', 'workflow.result.cancelled', { reason: '', requested_by: '', requested_via: '', usage: tokens(20), above }, below);
+  const over = reduceEvents(ended, [later]);
+  expect(over.runs).toHaveLength(1);
+  expect(over.runs[0]).toMatchObject({ usage: { in: 30, out: 1 }, cost: 0.75, duration: 9 });
 });

@@ -9,7 +9,7 @@ function row(id: string, updated: string, pinned = false): SessionListItem {
     unread: false, one_shot: false, workspace: '',
   forked_from: '',
   permission_mode: null,
-  plan_review: 'off', status: null, tasks: 0, found: '',
+  plan_review: 'off', status: null, stop_reason: null, calls_not_run: 0, tasks: 0, found: '',
   };
 }
 

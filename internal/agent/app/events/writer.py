@@ -32,7 +32,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
@@ -57,6 +57,9 @@ _ANNOUNCEMENTS = (
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
 
+LastEvent = Callable[[Event], Read[Event]]
+"""Returns the last event of an entry as it is stored, read after the extra work."""
+
 
 class Emit(Protocol):
     """The signature of `SerializingEventListener.emit`."""
@@ -80,6 +83,7 @@ class _Entry:
     drops_checkpoint: bool = False
     holds_back: bool = False
     """Whether ephemeral events must not overtake it."""
+    settle: LastEvent | None = None
     ended: Turn | None = None
     """A Turn that changes no more: its checkpoint is made if this is stored before the end."""
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
@@ -187,12 +191,14 @@ class SerializingEventListener:
         *events: Event,
         turn: Turn | None = None,
         also: ExtraWork | None = None,
+        settle: LastEvent | None = None,
         unless_stopped: bool = False,
         drops_checkpoint: bool = False,
     ) -> None:
         """Queue one entry and wait until it and all earlier ones are stored and delivered.
 
-        With `drops_checkpoint` the run has none afterwards, so that none is stored with it.
+        With `settle` the last event is stored as that returns it after the extra work. With
+        `drops_checkpoint` the run has none afterwards, so that none is stored with it.
 
         Raises:
             LeaseLost, StoreError: the entry is not stored.
@@ -209,6 +215,7 @@ class SerializingEventListener:
             self._clock.now(),
             unless_stopped,
             drops_checkpoint,
+            settle=settle,
             stored=stored,
         )
         await self._put(entry)
@@ -333,6 +340,10 @@ class SerializingEventListener:
         for entry in accepted:
             if entry.also is not None:
                 others += yield from entry.also()
+            if entry.settle is not None:
+                *before, last = entry.events
+                entry.events = (*before, (yield from entry.settle(last)))
+        durable = _timed(accepted)
         return (yield from log.append(self.ids, first_seq, durable)), others, stop
 
     def _ephemeral(self, event: Event, time: datetime) -> EventRecord:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import ArtifactManifest
 from internal.agent.domain.ids import SessionId, TaskId, new_artifact_id
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, Run
 from internal.agent.domain.text import format_size
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.llm import ReplyPicture
@@ -64,6 +65,8 @@ MAX_MANIFEST_ENTRIES = 25
 MAX_NAMED_FILES = 10
 """Files that a result names; further ones are counted."""
 _HEAD_BYTES = 4_096
+# the clock of a file system may be behind that of the process by one of its ticks
+_CLOCK_TICK_NS = 20_000_000
 _SHORT_ID = 8
 
 
@@ -158,13 +161,16 @@ class ArtifactRecorder:
     ) -> RecordedArtifacts:
         """Make artifacts of the new and changed files in the output folder.
 
-        `call` is the one after which they were found, None for the end of a run.
+        In a folder of a person only those count that changed since the run began. `call` is the one
+        after which they were found, None for the end of a run.
         """
-        folder = self._folders(context.ids.session_id, workspace).output
+        folders = self._folders(context.ids.session_id, workspace)
+        folder = folders.output
         if not output_exists(folder):
             return RecordedArtifacts()
+        since_ns = 0 if folders.are_together else _began_ns(context.run)
         async with context.files.lock:
-            scan = await asyncio.to_thread(scan_output, folder)
+            scan = await asyncio.to_thread(scan_output, folder, since_ns=since_ns)
             known = context.files
             changed = [file for file in scan.files if known.seen.get(file.path) != file.identity]
             if changed:
@@ -378,6 +384,12 @@ def _changes_caption(changes: WorktreeChanges, task_id: TaskId) -> str:
         f"{files} changed since commit {changes.base}, on the branch {changes.branch}."
         f" To apply: larkspur tasks apply {task_id[-_SHORT_ID:]}.{left_out}"
     )
+
+
+def _began_ns(run: Run) -> int:
+    """Return when a run began in ns since 1970, as the clocks of file systems show it."""
+    began = datetime.fromisoformat(run.started) if run.started else None
+    return 0 if began is None else int(began.timestamp() * 1_000_000_000) - _CLOCK_TICK_NS
 
 
 def _shared_name(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,6 +16,8 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import ChangedFile, FilesChanged
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.permissions.paths import normalize_path
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.tasks import ENDED, Channel, Task, TaskFilter
@@ -61,11 +64,19 @@ class ChangeRecorder:
     async def begin(
         self, context: RunContext, config: RunConfig, calls: Sequence[ToolCall]
     ) -> None:
-        """Take the state of the workspace before the first calls that may change files."""
+        """Take the state of the workspace before calls that may change files.
+
+        Before those that change only files which they name, no other file is read.
+        """
         known = context.files
-        if known.is_watched or not any(_may_change(config, call.name) for call in calls):
+        changing = [call for call in calls if _may_change(config, call.name)]
+        if known.keeps_all or not changing:
             return
-        known.is_watched = True
+        named = _named_files(config, changing)
+        known.keeps_all = named is None
+        if named is not None and named <= known.kept:
+            return
+        known.kept |= named or frozenset()
         ids, workspace = context.ids, config.workspace
         try:
             running = await asyncio.to_thread(self._changes.open_runs, workspace)
@@ -76,6 +87,7 @@ class ChangeRecorder:
                     workspace,
                     ids.run_id,
                     ids.session_id,
+                    named=named,
                     skipped=self._skipped(ids.session_id, workspace),
                     has_ended=ended.__contains__,
                 )
@@ -87,7 +99,8 @@ class ChangeRecorder:
     async def record(self, context: RunContext, workspace: str) -> tuple[FilesChanged, ...]:
         """Return the event of the files that a run changed so far; none if it changed none."""
         ids = context.ids
-        if not workspace or not (context.files.is_watched or context.run.attempt > 1):
+        is_watched = context.files.keeps_all or context.files.kept
+        if not workspace or not (is_watched or context.run.attempt > 1):
             return ()
         try:
             skipped = self._skipped(ids.session_id, workspace)
@@ -98,7 +111,8 @@ class ChangeRecorder:
             fields = {"run_id": ids.run_id, "reason": str(error)}
             logger.warning("changes of a workspace not recorded", extra=fields)
             return ()
-        context.files.is_watched = False  # after a pause it begins anew
+        context.files.keeps_all = False  # after a pause it begins anew
+        context.files.kept.clear()
         return (_event(found),) if found.changes else ()
 
     async def _has_ended(self, run_id: RunId) -> bool:
@@ -106,10 +120,10 @@ class ChangeRecorder:
         return run is None or run.status in ENDED
 
     def _skipped(self, session_id: SessionId, workspace: str) -> frozenset[str]:
-        """Return the session's folders in the workspace: their files are listed anyway."""
+        """Return the session's folders in a workspace of its own: their files are listed anyway."""
         folders, prefix = self._folders(session_id, workspace), f"{workspace}/"
-        found = (folders.input, folders.output)
-        return frozenset(each.removeprefix(prefix) for each in found if each.startswith(prefix))
+        found = folders[:2] if folders.are_together else ()
+        return frozenset(each.removeprefix(prefix) for each in found)
 
 
 class ChangedFiles:
@@ -226,6 +240,29 @@ def _may_change(config: RunConfig, name: str) -> bool:
     """Return whether a call of a tool may change files of this machine."""
     spec = config.tool(name)
     return spec is None or (spec.risk not in {"read", "ui"} and spec.may_use_files)
+
+
+def _named_files(config: RunConfig, calls: Sequence[ToolCall]) -> frozenset[str] | None:
+    """Return the files that calls change, None if they may change others.
+
+    A path that leads through a link is not that of the file that is changed.
+    """
+    named: set[str] = set()
+    for call in calls:
+        spec = config.tool(call.name)
+        targets = () if spec is None or spec.risk != "write" else spec.targets
+        if not targets or not all(isinstance(each, PathTarget) for each in targets):
+            return None
+        for each in targets:
+            path = call.arguments.get(each.argument)
+            if not isinstance(path, str):
+                return None
+            relative = normalize_path(path).removeprefix(f"{config.workspace}/")
+            file = f"{config.workspace}/{relative}"
+            if os.path.realpath(file) != file:
+                return None
+            named.add(relative)
+    return frozenset(named)
 
 
 def _event(found: FileChanges) -> FilesChanged:

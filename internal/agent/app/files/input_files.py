@@ -23,7 +23,7 @@ from internal.agent.domain.errors import (
     NotFound,
     StoreCorrupt,
 )
-from internal.agent.domain.events.types import DiagnosticError
+from internal.agent.domain.events.types import Notice
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import Image, Part, Text
 from internal.agent.domain.system_errors import describe_system_error
@@ -39,8 +39,6 @@ MAX_SHOWN_CHARACTERS = 20_000
 MAX_SHOWN_CHARACTERS_OF_ALL = 60_000
 """Characters of one file, and of all files, that are a part of the message."""
 
-FILE_PHASE = "files"
-"""The phase of diagnostic events about files that people sent."""
 
 _MAX_NAME_BYTES = 200  # leaves room for a number within the 255 bytes of a file system
 _MAX_EXTENSION_CHARACTERS = 12
@@ -76,19 +74,33 @@ def stored_files(files: Sequence[MessageFile]) -> tuple[Attachment, ...]:
     return tuple(file.attachment for file in files if file.attachment is not None)
 
 
-def file_problems(files: Sequence[MessageFile]) -> Iterator[DiagnosticError]:
+def file_problems(files: Sequence[MessageFile]) -> Iterator[Notice]:
     """Yield why files cannot be used; the chat of the run is told as well."""
     for file in files:
         if file.problem:
-            yield DiagnosticError(phase=FILE_PHASE, error=truncate_json(file.problem))
+            yield Notice(about="input_files", text=truncate_json(file.problem))
 
 
 class _Message(NamedTuple):
-    """What is known of a message whose files are added: its session, folder and transcripts."""
+    """A message whose files are added. `shown` is the path of the folder as tools take it."""
 
     session_id: SessionId
     folder: str
+    shown: str
     transcripts: Transcripts
+
+    def element(
+        self, attachment: Attachment, name: str, text: str, seconds: float | None = None
+    ) -> Text:
+        """Return how a file is introduced to the model, whatever its name and text contain."""
+        shown = _attribute(truncate(attachment.name, 200))
+        path = _attribute(f"{self.shown}/{name}")
+        media_type = _attribute(truncate(attachment.media_type, 100))
+        about = f'name="{shown}" path="{path}" media_type="{media_type}"'
+        about += f' size="{attachment.size:,}"'
+        if seconds is not None:
+            about += f' seconds="{seconds:.1f}"'
+        return Text(f"<attachment {about}>\n{escape_delimiters(text)}\n</attachment>\n")
 
 
 class InputFiles:
@@ -125,8 +137,9 @@ class InputFiles:
         """
         if not attachments:
             return []
-        folder = self._folders(session_id, workspace).input
-        message = _Message(session_id, folder, Transcripts(self._audio))
+        folders = self._folders(session_id, workspace)
+        shown = "input" if folders.are_together else folders.input
+        message = _Message(session_id, folders.input, shown, Transcripts(self._audio))
         left = MAX_SHOWN_CHARACTERS_OF_ALL
         added: list[MessageFile] = []
         used = attachments[:MAX_FILES]
@@ -177,12 +190,14 @@ class InputFiles:
             return await self._describe(message, attachment, name, descriptor, limit=limit)
         except AudioNotTranscribed as error:
             text, is_unheard = (
-                _element(attachment, name, str(error)),
+                message.element(attachment, name, str(error)),
                 not self._audio.can_transcribe,
             )
             return MessageFile(text, problem=f"{name}: {error}", is_unheard=is_unheard)
         except (DocumentUnreadable, InvalidRequest, FilesUnavailable) as error:
-            return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
+            return MessageFile(
+                message.element(attachment, name, str(error)), problem=f"{name}: {error}"
+            )
         finally:
             os.close(descriptor)
 
@@ -246,11 +261,13 @@ class InputFiles:
             AudioNotTranscribed: it is a recording that nobody can hear.
         """
         if not attachment.size:
-            return MessageFile(_element(attachment, name, "[the file is empty]"))
+            return MessageFile(message.element(attachment, name, "[the file is empty]"))
         form = self._documents.form(descriptor, name)
         if form == "picture":
             image = await self._picture(message.session_id, attachment, descriptor)
-            return MessageFile(_element(attachment, name, "[a picture, shown to you]"), image)
+            return MessageFile(
+                message.element(attachment, name, "[a picture, shown to you]"), image
+            )
         if form != "document" and (
             recording := self._audio.inspect(
                 descriptor, attachment.media_type if form == "binary" else ""
@@ -259,12 +276,12 @@ class InputFiles:
             transcript = await message.transcripts.get(attachment.sha256, descriptor, recording)
             return await self._recording(message, attachment, name, transcript, limit=limit)
         if form == "binary":
-            return MessageFile(_element(attachment, name, "[a binary file, not shown]"))
+            return MessageFile(message.element(attachment, name, "[a binary file, not shown]"))
         if not limit:
-            return MessageFile(_element(attachment, name, "[read_file reads it]"))
+            return MessageFile(message.element(attachment, name, "[read_file reads it]"))
         text, is_whole = await self._text(descriptor, name, limit, is_plain=form == "text")
-        shown = text if is_whole else f"{text}\n{_READ_ON}"
-        return MessageFile(_element(attachment, name, shown))
+        beginning = text if is_whole else f"{text}\n{_READ_ON}"
+        return MessageFile(message.element(attachment, name, beginning))
 
     async def _recording(
         self,
@@ -282,9 +299,9 @@ class InputFiles:
             file = await self._files.put(message.session_id, f"{name}.txt", "text/plain", content)
             whole, descriptor = await self._place(message.folder, file)
             os.close(descriptor)
-            text = f"{text[:limit]}\n[the whole transcript is in input/{whole}]"
+            text = f"{text[:limit]}\n[the whole transcript is in {message.shown}/{whole}]"
         shown = f"[transcript]\n{text}"
-        return MessageFile(_element(attachment, name, shown, transcript.seconds))
+        return MessageFile(message.element(attachment, name, shown, transcript.seconds))
 
     async def _text(
         self, descriptor: int, name: str, limit: int, *, is_plain: bool
@@ -371,17 +388,6 @@ def _publish(folder: int, temporary: str, name: str, descriptor: int) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _element(attachment: Attachment, name: str, text: str, seconds: float | None = None) -> Text:
-    """Return how a file is introduced to the model, whatever its name and text contain."""
-    shown = _attribute(truncate(attachment.name, 200))
-    media_type = _attribute(truncate(attachment.media_type, 100))
-    about = f'name="{shown}" path="{_attribute(f"input/{name}")}" media_type="{media_type}"'
-    about += f' size="{attachment.size:,}"'
-    if seconds is not None:
-        about += f' seconds="{seconds:.1f}"'
-    return Text(f"<attachment {about}>\n{escape_delimiters(text)}\n</attachment>\n")
 
 
 def _unusable(attachment: Attachment, reason: str) -> MessageFile:

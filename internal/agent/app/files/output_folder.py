@@ -48,10 +48,11 @@ def output_exists(folder: str) -> bool:
     return os.path.lexists(folder)
 
 
-def scan_output(folder: str) -> OutputScan:
+def scan_output(folder: str, *, since_ns: int = 0) -> OutputScan:
     """Return what is in a folder and below it; nothing if it does not exist.
 
-    Hidden and temporary files are left out without a reason.
+    Hidden and temporary files are left out without a reason, and so are those that did not change
+    since a moment, in ns since 1970.
     """
     try:
         opened = os.open(folder, _FOLDER_FLAGS)
@@ -59,7 +60,7 @@ def scan_output(folder: str) -> OutputScan:
         return OutputScan((), {})
     except OSError as error:
         return OutputScan((), {"": _reason(error)})
-    scanner = _Scanner()
+    scanner = _Scanner(since_ns)
     try:
         scanner.scan(opened, "", 1)
     except OSError as error:
@@ -93,7 +94,8 @@ def open_output(folder: str, path: str) -> tuple[int, str]:
 class _Scanner:
     """Collects the files of one scan, within the limits of a scan."""
 
-    def __init__(self) -> None:
+    def __init__(self, since_ns: int) -> None:
+        self._since_ns = since_ns
         self.files: list[OutputFile] = []
         self.ignored: dict[str, str] = {}
         self.is_complete = True
@@ -125,6 +127,9 @@ class _Scanner:
             return  # removed meanwhile
         except OSError as error:
             self.ignored[path] = _reason(error)
+            return
+        # not the time of the content, which programs set, such as those that unpack archives
+        if status.st_ctime_ns < self._since_ns:
             return
         if reason := _unsuitable(status):
             self.ignored[path] = reason

@@ -6,7 +6,7 @@ from functools import partial
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339
-from internal.agent.domain.events.types import DiagnosticError
+from internal.agent.domain.events.types import Notice
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.files import StrandedRun
@@ -80,7 +80,7 @@ class HostAbsence:
         run = yield from self._stores.runs.get(stranded.run_id)
         if run is None:
             return []
-        event = DiagnosticError(phase="queue", error=sentence)
+        event = Notice(about="host", text=sentence)
         return (yield from self._stores.events.append_idle(RunIds.of(run), [event], now))
 
 

@@ -23,7 +23,7 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.types import DiagnosticError
+from internal.agent.domain.events.types import Notice
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import format_size, truncate_json
@@ -51,7 +51,7 @@ def new_version() -> str:
 class SavedWorkspace(NamedTuple):
     """What to store with the end or pause of a run: its events, and the statements with them."""
 
-    events: tuple[DiagnosticError, ...] = ()
+    events: tuple[Notice, ...] = ()
     also: ExtraWork | None = None
 
 
@@ -143,7 +143,7 @@ class WorkspaceKeeper:
         )
         logger.warning("workspace not archived", extra={"session_id": task.session_id,
                                                         "reason": reason})  # fmt: skip
-        return SavedWorkspace((DiagnosticError(phase="persist", error=truncate_json(sentence)),))
+        return SavedWorkspace((Notice(about="kept_files", text=truncate_json(sentence)),))
 
     def save_later(self, task: Task) -> None:
         """Let `save_unsaved` archive the workspace of a task that was stopped or failed."""
@@ -244,7 +244,7 @@ class WorkspaceKeeper:
             yield from saved.also()
 
 
-def _left_out(packed: PackedWorkspace) -> list[DiagnosticError]:
+def _left_out(packed: PackedWorkspace) -> list[Notice]:
     """Return the event that names what an archive does not contain, if there is something."""
     if not packed.left_out:
         return []
@@ -255,4 +255,4 @@ def _left_out(packed: PackedWorkspace) -> list[DiagnosticError]:
         f"Not kept in the archive of the workspace: {named}{rest}. Links that lead outside of it"
         " and special files stay on their host."
     )
-    return [DiagnosticError(phase="persist", error=truncate_json(sentence))]
+    return [Notice(about="kept_files", text=truncate_json(sentence))]

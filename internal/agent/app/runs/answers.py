@@ -69,7 +69,7 @@ def answer_question(
         who = "the owner" if question.audience == "owner" else "operators"
         raise Forbidden(f"Only {who} may answer this question.")
     if question.status != "open" or question.expires <= now:
-        raise Conflict(closed_message(question))
+        raise Conflict(closed_message(question, actor.principal.id))
     yield from check_question_visible(stores, question, actor.writing)
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
     if message is not None:

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.events.writer import ExtraWork, LastEvent
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
 from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
@@ -31,6 +31,7 @@ from internal.agent.app.runs.finalization import (
     stopped_texts,
     summarize,
     with_last_text,
+    with_totals,
 )
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
@@ -93,10 +94,12 @@ class RunCompleter:
             *saved.events,
             stage_started("persist"),
             stage_completed("persist", started_at, self._clock),
-            *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
+            *end_events(context.run, result, turn, outcome),
         )
         also = (made.also, saved.also)
-        end = self._commit_end(context, result, events, also, unless_stopped=True)
+        end = self._commit_end(
+            context, result, events, also, settle=self._settled(context, turn), unless_stopped=True
+        )
         await self._or_cancel(context, turn, end)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
@@ -107,9 +110,10 @@ class RunCompleter:
         made = await self._record_changes(context, turn)
         changed = await self._changed_files(context, turn)
         result = self._summarize(context, turn, outcome)
-        events = (*made.events, *changed, *end_events(result, turn, outcome))
+        events = (*made.events, *changed, *end_events(context.run, result, turn, outcome))
         self._keeper.save_later(context.task)  # a stop does not wait for it
-        await self._commit_end(context, result, events, (made.also, None))
+        settle = self._settled(context, turn)
+        await self._commit_end(context, result, events, (made.also, None), settle=settle)
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -208,8 +212,10 @@ class RunCompleter:
     def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
         return summarize(context.run, context.task, turn, outcome, ended=self._now())
 
-    def _elapsed_ms(self, context: RunContext) -> int:
-        return round((self._clock.monotonic() - context.started_at) * 1000)
+    def _settled(self, context: RunContext, turn: Turn | None) -> LastEvent | None:
+        """Return what completes the last event of a run; nothing if it has no other run's part."""
+        is_alone = context.run.subtask is None and turn is not None and not turn.has_subtasks
+        return None if is_alone else partial(with_totals, self._stores, context.run)
 
     async def _close_unfinished_work(
         self,
@@ -239,6 +245,7 @@ class RunCompleter:
         events: Sequence[Event],
         also: tuple[ExtraWork | None, ExtraWork | None],
         *,
+        settle: LastEvent | None,
         unless_stopped: bool = False,
     ) -> None:
         """Store the end of a run, between two other pieces of work."""
@@ -249,6 +256,7 @@ class RunCompleter:
         await context.stream.commit(
             *events,
             also=join_work(first, end, last),
+            settle=settle,
             unless_stopped=unless_stopped,
             drops_checkpoint=result.end.status != "failed",
         )

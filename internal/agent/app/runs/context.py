@@ -55,14 +55,15 @@ class KnownFiles(msgspec.Struct):
 
     `newest` are the newest artifacts of the session by name and `sources` the identities of their
     files, once they `are_read`; `seen` are the identities of the files in the output folder by
-    path, and `told` is what the model was told once. `has_folders`: the workspace was created,
-    `is_watched`: what changes in it is recorded.
+    path, and `told` is what the model was told once. `has_folders`: the workspace was created. The
+    contents of the files `kept`, or of all, are kept for what the run changes.
     """
 
     lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     are_read: bool = False
     has_folders: bool = False
-    is_watched: bool = False
+    keeps_all: bool = False
+    kept: set[str] = msgspec.field(default_factory=set)
     newest: dict[str, Artifact] = msgspec.field(default_factory=dict)
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     seen: dict[str, str] = msgspec.field(default_factory=dict)
@@ -70,7 +71,7 @@ class KnownFiles(msgspec.Struct):
 
 
 class RunContext(msgspec.Struct, frozen=True):
-    """One attempt of a run. `started_at` is its start in monotonic seconds.
+    """One attempt of a run.
 
     `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
     the session are used. `claimed` is given if this process has just stored the run.
@@ -80,7 +81,6 @@ class RunContext(msgspec.Struct, frozen=True):
     run: Run
     task: Task
     stream: SerializingEventListener
-    started_at: float
     use: WorkspaceUse
     deadline: float = math.inf
     claimed: ClaimedTask | None = None

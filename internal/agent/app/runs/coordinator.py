@@ -150,8 +150,7 @@ class AgentCoordinator:
         use = WorkspaceUse(
             self._keeper.host, run, task, database=services.database, stores=services.stores
         )
-        started_at = services.clock.monotonic()
-        context = RunContext(ids, run, task, stream, started_at, use, claimed=claimed)
+        context = RunContext(ids, run, task, stream, use, claimed=claimed)
         try:
             async with background_task(stream.deliver()), titles.running():
                 await self._run_attempt(context, active)

@@ -14,6 +14,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, St
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import Event, InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import shown_commands
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import (
     ENDED,
@@ -27,14 +28,13 @@ from internal.agent.domain.tasks import (
     Status,
     Task,
 )
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
-
-RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -206,10 +206,12 @@ def create_task(
     yield from stores.runs.add(run, now, submission.lease_until, share=share)
     title = one_line(submission.instruction)
     yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
+    commands, shown_bytes = shown_commands(submission.instruction, submission.prompt)
     received = InputReceived(
-        task=truncate_json(submission.instruction),
+        task=truncate_json(submission.instruction, MAX_JSON_BYTES - shown_bytes),
         channel=submission.channel,
         sender=origin.principal,
+        commands=commands or msgspec.UNSET,
         attachments=tuple(each for each in submission.attachments if each.is_stored),
         resumed=submission.is_resumed or msgspec.UNSET,
     )

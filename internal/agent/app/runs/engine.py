@@ -69,6 +69,7 @@ from internal.agent.domain.messages import (
     user_message,
     without_call_ids,
 )
+from internal.agent.domain.own_commands import shown_commands
 from internal.agent.domain.react.call_repair import repair_calls
 from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import (
@@ -119,6 +120,10 @@ MAX_THINKING_BYTES = 8_000
 """How much of the reasoning before a reply is stored with its event, in bytes of JSON."""
 MAX_CONTINUATIONS = 3
 """Requests that continue one text reply that was cut at the output limit."""
+MAX_ORDERED_CALLS = 64
+"""Calls of a reply of which the event tells the order."""
+MAX_CALL_IDS_BYTES = MAX_ORDERED_CALLS * 67
+"""Bytes of JSON that their ids take."""
 MAX_HOOKED_CALLS = 8
 """Calls that hooks are asked about at the same time."""
 
@@ -436,12 +441,14 @@ class ReactEngine:
                 continue
             files = inputs[message.number]
             turn.add_user_message(message.model_text, file_parts(files))
+            commands, shown_bytes = shown_commands(message.text, message.prompt)
             received = InputReceived(
-                task=truncate_json(message.text),
+                task=truncate_json(message.text, MAX_JSON_BYTES - shown_bytes),
                 channel=message.channel,
                 sender=message.principal,
                 attachments=stored_files(files),
                 steer=True,
+                commands=commands or UNSET,
             )
             events += (received, *file_problems(files))
         work = partial(self._mark_delivered, messages)
@@ -485,12 +492,12 @@ class ReactEngine:
         self._repairs.add(reply.model, repairs)
         message = Message("assistant", repaired.parts)
         thinking = truncate_json(message.thinking, MAX_THINKING_BYTES)
+        room = MAX_JSON_BYTES - MAX_THINKING_BYTES * bool(thinking)
+        room -= MAX_CALL_IDS_BYTES * (len(message.calls) > 1)
         summary = OutputSummary(
             node_id=stream.node_id,
             iteration=iteration,
-            content=truncate_json(
-                message.text, MAX_JSON_BYTES - (MAX_THINKING_BYTES if thinking else 0)
-            ),
+            content=truncate_json(message.text, room),
             tool_call_count=len(message.calls),
             llm_duration_ms=self._elapsed_ms(started_at),
             llm_request_id=reply.request_id,
@@ -516,6 +523,9 @@ class ReactEngine:
         is_quick = are_short(message.calls) and not searches
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if is_quick else await run_to_completion(add)
+        if turn.outcome is None and len(message.calls) > 1:
+            shown = turn.reply_call_ids[:MAX_ORDERED_CALLS]
+            summary = msgspec.structs.replace(summary, call_ids=shown)
         if turn.outcome is not None and reply.instead_of:
             turn.outcome = msgspec.structs.replace(
                 turn.outcome, model=reply.model, instead_of=reply.instead_of

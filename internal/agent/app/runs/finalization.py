@@ -30,7 +30,7 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
-from internal.agent.domain.events.envelope import EventRecord, RunIds
+from internal.agent.domain.events.envelope import EventRecord, RunIds, milliseconds_between
 from internal.agent.domain.events.types import (
     Event,
     LifecycleUpdated,
@@ -38,6 +38,7 @@ from internal.agent.domain.events.types import (
     NodeKind,
     ResultCancelled,
     ResultFinal,
+    RunTotal,
     ToolCompleted,
 )
 from internal.agent.domain.ids import RunId, TaskId
@@ -55,7 +56,7 @@ from internal.agent.domain.tasks import (
     Task,
 )
 from internal.agent.domain.text import format_size, truncate_json
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import Spending, Usage
 from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputs
 from internal.agent.store.chats import Steering
 from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
@@ -272,9 +273,41 @@ def end_idle_run(
         answered = yield from close_question(stores, question, rejection, now=now)
         events += [] if answered is None else [answered]
     result = summarize(run, task, turn, outcome, ended=now)
-    events += end_events(result, turn, outcome)
-    records = yield from stores.events.append_idle(RunIds.of(run), events, now)
-    return records + (yield from finalize_run(stores, run, task, result=result, ids=ids))
+    events += end_events(run, result, turn, outcome)
+    first_seq = yield from stores.events.reserve_seqs_of_idle_run(run.id, len(events))
+    records = yield from finalize_run(stores, run, task, result=result, ids=ids)
+    # after the end, which is a part of the totals
+    events[-1] = yield from with_totals(stores, run, events[-1])
+    timed = [(event, now) for event in events]
+    return records + (yield from stores.events.append(RunIds.of(run), first_seq, timed))
+
+
+def with_totals(stores: Stores, run: Run, event: Event) -> Read[Event]:
+    """Return the last event of a run, whose end is stored, with what its subtasks used too.
+
+    The end of a subtask has the totals of the runs above it.
+    """
+    if not isinstance(event, ResultFinal | ResultCancelled):
+        return event
+    above: list[RunId] = []
+    parent = run.parent_run_id
+    while parent is not None:
+        above.append(parent)
+        found = yield from stores.runs.get(parent)
+        parent = None if found is None else found.parent_run_id
+    spent = yield from stores.usage.list_of_trees([run.id, *above])
+    own = spent[run.id]
+    return msgspec.structs.replace(
+        event,
+        usage=own.usage,
+        cost=UNSET if own.cost is None else own.cost,
+        subtasks=own.subtasks,
+        above=tuple(_total(each, spent[each]) for each in above if each in spent),
+    )
+
+
+def _total(run_id: RunId, spent: Spending) -> RunTotal:
+    return RunTotal(run_id, spent.usage, UNSET if spent.cost is None else spent.cost)
 
 
 class FailedStart(NamedTuple):
@@ -384,10 +417,12 @@ def summarize(
 
 
 def end_events(
-    result: RunResult, turn: Turn | None, outcome: TurnOutcome, *, duration_ms: int = 0
+    run: Run, result: RunResult, turn: Turn | None, outcome: TurnOutcome
 ) -> tuple[LifecycleUpdated, ResultFinal | ResultCancelled]:
-    """Return the last two events of a run."""
+    """Return the last two events of a run, without what its subtasks used; see `with_totals`."""
     end = result.end
+    duration_ms = milliseconds_between(run.started, end.ended) if run.started else 0
+    cost = UNSET if end.cost is None else end.cost
     phase = {"user_stop": "stop", "interrupted": "interrupted"}.get(end.stop_reason, "persist")
     updated = LifecycleUpdated(status=end.status, phase=phase, stop_reason=end.stop_reason)
     if end.status == "cancelled":
@@ -395,6 +430,10 @@ def end_events(
             reason=truncate_json(outcome.error or "the plan was rejected"),
             requested_by=outcome.by or NOBODY,
             requested_via=outcome.via or CLOCK,
+            requested_name=outcome.name or UNSET,
+            usage=end.usage,
+            duration_ms=duration_ms,
+            cost=cost,
         )
     return updated, ResultFinal(
         final_answer=truncate_json(outcome.answer),
@@ -402,7 +441,7 @@ def end_events(
         total_iterations=0 if turn is None else turn.iteration,
         usage=end.usage,
         duration_ms=duration_ms,
-        cost=UNSET if end.cost is None else end.cost,
+        cost=cost,
         error=truncate_json(outcome.error) if outcome.error else UNSET,
         error_code=outcome.error_code or UNSET,
         model=outcome.model or UNSET,

@@ -42,6 +42,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import text_tokens, truncate_json
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.tools import WithheldTool
 from internal.agent.store.database import Read
 from internal.agent.store.history import HistoryRead, MessageCache, SessionMessages, read_history
@@ -74,6 +75,7 @@ class RunPreparer:
     """Builds the first Turn of a run.
 
     Args:
+        folders: where the files of a session are.
         messages: what is known of the sessions that were used last.
         isolated: whether commands are isolated.
         files_are_local: whether the folders of sessions and skills are on local disks.
@@ -85,6 +87,7 @@ class RunPreparer:
         prompts: RunPromptBuilder,
         input_files: InputFiles,
         *,
+        folders: FileFolderResolver,
         messages: MessageCache,
         isolated: bool,
         files_are_local: bool,
@@ -94,6 +97,7 @@ class RunPreparer:
         self._stores = services.stores
         self._prompts = prompts
         self._input_files = input_files
+        self._folders = folders
         self._isolated = isolated
         self._messages = messages
         self._files_are_local = files_are_local
@@ -160,7 +164,8 @@ class RunPreparer:
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
-        turn.allow_rules(output_rules(config.tools))
+        if self._folders(task.session_id, workspace).are_together:
+            turn.allow_rules(output_rules(config.tools))
         turn.allow_rules(stored.rules)
         if answer:
             turn.answer(answer)
@@ -212,7 +217,7 @@ class RunPreparer:
 
 
 def output_rules(tools: Iterable[ToolSpec]) -> list[str]:
-    """Return the rules that let tools write to the session's folder for people unasked."""
+    """Return the rules that let tools write files for people unasked, in Larkspur's own folders."""
     return [
         f"{tool.name}(output/**)"
         for tool in tools

@@ -108,8 +108,8 @@ def expired_answer(question: QuestionRecord, now: str) -> Answer:
     return Answer(question.question.id, "expired", NOBODY, CLOCK, at=now)
 
 
-def closed_message(question: QuestionRecord) -> str:
-    """Return a sentence why the question cannot be answered any more."""
+def closed_message(question: QuestionRecord, reader: str = "") -> str:
+    """Return a sentence why the question cannot be answered any more, for a principal."""
     answer = question.answer
     if answer is None or answer.decision == "expired":
         if question.status in ("open", "expired"):
@@ -117,4 +117,5 @@ def closed_message(question: QuestionRecord) -> str:
         return "The question is closed."
     text = f" ({truncate(answer.text, 80)})" if answer.text else ""
     time = f"{answer.at[:16].replace('T', ' ')} UTC"
-    return f"Already answered by {answer.who} via {answer.via}, {time}: {answer.decision}{text}."
+    who = "you" if answer.by == reader else answer.who
+    return f"Already answered by {who} via {answer.via}, {time}: {answer.decision}{text}."

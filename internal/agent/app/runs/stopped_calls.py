@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.events.types import ToolCompleted
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.principals import LOCAL_OWNER, OWNER_NAME
 from internal.agent.domain.questions import CLOCK, NOBODY
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
@@ -16,10 +17,11 @@ MAX_RESULT_BYTES = 45_000
 
 
 class CallStop(NamedTuple):
-    """What ended calls: a person, called `by` if that is known, a limit, a failure or a process."""
+    """What ended calls: a person, the `principal` called `by`, a limit, a failure or a process."""
 
     cause: Literal["person", "limit", "failure", "process"]
     by: str = ""
+    principal: str = ""
 
 
 PROCESS_ENDED = CallStop("process")
@@ -31,7 +33,8 @@ def call_stop(outcome: TurnOutcome) -> CallStop:
         case "user_stop" if outcome.by in {"", NOBODY} or outcome.via == CLOCK:
             return CallStop("failure")
         case "user_stop":
-            return CallStop("person", outcome.name)
+            name = OWNER_NAME if outcome.by == LOCAL_OWNER.id else outcome.name
+            return CallStop("person", name, outcome.by)
         case "timeout" | "budget_exceeded":
             return CallStop("limit")
         case "interrupted":
@@ -58,7 +61,11 @@ def close_call(
         tool_name=tool,
         duration_ms=round(seconds * 1000),
         error=f"{output}\n{end}" if output else end,
-        metadata={"stopped": stop.cause, **({"stopped_by": stop.by} if stop.by else {})},
+        metadata={
+            "stopped": stop.cause,
+            **({"stopped_by": stop.by} if stop.by else {}),
+            **({"stopped_by_id": stop.principal} if stop.principal else {}),
+        },
     )
 
 

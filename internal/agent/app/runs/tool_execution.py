@@ -53,10 +53,13 @@ from internal.agent.ports.tools import (
     ToolSource,
 )
 from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputFile, CallOutputs
+from internal.normal_forms.untrusted_marks import without_marks
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
 """Live output of one call beyond this is dropped; its result contains the end."""
+NOBODY_ASKED = "nobody can be asked in this run"
+"""Why what a tool asked people during a call was declined."""
 BEAT_SECONDS = 1.0
 """How often it is noted that a call runs."""
 
@@ -247,13 +250,15 @@ class ToolExecutor:
         attachments: tuple[Attachment, ...] = ()
         if whole is not None:
             attachments = await self._keep(session_id, "arguments.json", "application/json", whole)
+        spec = _spec(turn.config, call)
         return ToolStarted(
             call_id=call.call_id,
             tool_name=call.name,
             arguments=arguments,
             iteration=turn.iteration,
-            risk=_spec(turn.config, call).risk,
+            risk=spec.risk,
             attachments=attachments,
+            title=spec.server_title or UNSET,
         )
 
     async def _run_one(
@@ -285,6 +290,9 @@ class ToolExecutor:
                 return
             except ToolError as failure:
                 error = str(failure)
+            if reply is not None and not turn.config.people and not error:
+                metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
+                outcome = msgspec.structs.replace(outcome, metadata=metadata)
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
             outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)
@@ -412,7 +420,8 @@ class ToolExecutor:
         """Attach the full text of a long result."""
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
-        whole = outcome.text.encode("utf-8", "replace")
+        # people download it; the model has the marks around the part that it reads
+        whole = without_marks(outcome.text).encode("utf-8", "replace")
         kept = await self._keep(session_id, "result.txt", _TEXT, whole)
         return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, *kept))
 

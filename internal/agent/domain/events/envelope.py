@@ -74,6 +74,12 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def milliseconds_between(start: str, end: str) -> int:
+    """Return the time between two RFC 3339 times, 0 if the clock was set back."""
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return max(0, round(passed.total_seconds() * 1000))
+
+
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
     """Return the envelope of an event. `seq` is None for an ephemeral event."""
     return _wrap_like(_first_envelope(run), event, timestamp, seq)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
+from internal.agent.domain.events.displays import DISPLAYS
 from internal.agent.domain.events.envelope import VERSION, WorkflowEventEnvelope
 from internal.agent.domain.events.types import EVENTS, Event
 from internal.normal_forms.json_schema import schema_components
@@ -40,6 +41,13 @@ are joined in this event. A hole (`k - n` is not the last `k`) means that someth
 ignore the node until the next `partial`, which sets its text and its `k`.
 
 A field with ? may be missing. The version of the envelope is {VERSION}.
+"""
+
+_DISPLAYS = """\
+### Where each event is shown
+
+✓: the event is shown there, or used for what is shown. Words: people learn of it in another way.
+The table is made from what each event declares.
 """
 
 _UNION = """\
@@ -89,6 +97,7 @@ def markdown() -> str:
     definitions = _definitions()
     named = {name for kind in (*EVENTS, *CONTROLS) for name in (kind.__name__,)} | {_ENVELOPE}
     parts = [_HEAD, "## Envelope\n", _table(definitions[_ENVELOPE]), "## Events\n"]
+    parts += [_display_table()]
     parts += [_section(event, definitions) for event in EVENTS]
     parts += ["## Stream control\n", "Sent on SSE as they are, without an envelope or an id.\n"]
     parts += [_section(control, definitions) for control in CONTROLS]
@@ -99,6 +108,25 @@ def markdown() -> str:
         if name not in named
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def display_rows() -> list[str]:
+    """Return the table of all events with where each is shown, as lines of Markdown."""
+    titles = " | ".join(DISPLAYS.values())
+    rows = [f"| event | {titles} |", f"|---|{'---|' * len(DISPLAYS)}"]
+    for event in EVENTS:
+        cells = ["✓" if one in event.shown else event.told.get(one, "") for one in DISPLAYS]
+        rows.append(f"| [{event.name}](#{_anchor(event.name)}) | {' | '.join(cells)} |")
+    return rows
+
+
+def _display_table() -> str:
+    return "\n".join((_DISPLAYS, *display_rows(), ""))
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor of a heading as MkDocs and GitHub make it."""
+    return heading.replace(".", "")
 
 
 def typescript() -> str:

@@ -4,14 +4,17 @@ Optional fields are UNSET and omitted from the JSON. `docs/events.md`, `docs/eve
 the types of the page are generated from this list.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from internal.agent.domain.artifacts import ManifestEntry
-from internal.agent.domain.ids import TaskId
+from internal.agent.domain.events.displays import EVERYWHERE, NOWHERE, Display, shown_on
+from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.left_out import LeftOut
+from internal.agent.domain.own_commands import OwnCommand
 from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -39,6 +42,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     terminal: ClassVar[bool] = False
     inner: ClassVar[bool] = False
     """Sent on a stream only with `debug=1`."""
+    shown: ClassVar[frozenset[Display]]
+    """The displays that show the event, or use it for what they show."""
+    told: ClassVar[Mapping[Display, str]] = {}
+    """How people learn of it on displays that do not receive it."""
 
     def node(self) -> tuple[str, NodeKind] | None:
         """Return the id and the kind of the node of the event, None without a node."""
@@ -53,6 +60,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.question.asked"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     question_id: str
     kind: QuestionKind
     title: str
@@ -75,6 +83,8 @@ class QuestionAnswered(Event, frozen=True, kw_only=True):
     """The single accepted answer to a question. `answered_name` is a display name."""
 
     name: ClassVar[str] = "workflow.question.answered"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "the card of the question"}
     question_id: str
     decision: Decision
     answered_by: str
@@ -90,10 +100,24 @@ class QuestionAnswered(Event, frozen=True, kw_only=True):
         return self.question_id, "question"
 
 
+class Notice(Event, frozen=True, kw_only=True):
+    """A sentence for people about the files of the run or of its session.
+
+    `about` is a file of the message that cannot be used, files that are on a host which is away, or
+    files that are not kept.
+    """
+
+    name: ClassVar[str] = "workflow.notice"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
+    about: Literal["input_files", "host", "kept_files"]
+    text: str
+
+
 class DiagnosticError(Event, frozen=True, kw_only=True):
     """An error or a correction by a gate; the run continues."""
 
     name: ClassVar[str] = "workflow.diagnostic.error"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     phase: str
     error: str
@@ -119,6 +143,7 @@ class ToolFiltering(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.diagnostic.tool_filtering"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     count: int
     filtered: tuple[FilteredTool, ...]
@@ -132,6 +157,7 @@ class ContextCompression(Event, frozen=True, kw_only=True):
     """Older exchanges were left out of the request. Tokens are estimates."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_compression"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     messages_before: int
     messages_after: int
@@ -149,6 +175,7 @@ class ContextSnapshot(Event, frozen=True, kw_only=True):
     """The size and hash of the initial context, without the messages."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_snapshot"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     messages: int
     tools: int
@@ -164,15 +191,19 @@ class InputReceived(Event, frozen=True, kw_only=True):
     """A message from a person: a new task, or steering of the current run.
 
     `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message.
+    `commands` are those that the person ran before in the terminal and that the model reads with
+    the message.
     """
 
     name: ClassVar[str] = "workflow.input.received"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     task: str
     channel: Channel
     sender: str
     attachments: tuple[Attachment, ...] = ()
     steer: bool | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
+    commands: tuple[OwnCommand, ...] | UnsetType = UNSET
 
 
 class InputWaiting(Event, frozen=True, kw_only=True):
@@ -185,6 +216,8 @@ class InputWaiting(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.input.waiting"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "given back: a message with the words"}
     durable: ClassVar[bool] = False
     number: int
     state: Literal["waiting", "edited", "taken_back", "given_back"]
@@ -195,6 +228,7 @@ class InputEdited(Event, frozen=True, kw_only=True):
     """A person edited the message of a task before its run began."""
 
     name: ClassVar[str] = "workflow.input.edited"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     task: str
     attachments: tuple[Attachment, ...] = ()
 
@@ -203,6 +237,7 @@ class InputFilesFetched(Event, frozen=True, kw_only=True):
     """The files of the message that a run starts with were fetched from its chat service."""
 
     name: ClassVar[str] = "workflow.input.files_fetched"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     attachments: tuple[Attachment, ...]
 
 
@@ -213,6 +248,7 @@ class PeopleMentioned(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.people.mentioned"
+    shown: ClassVar[frozenset[Display]] = shown_on("chat")
     people: tuple[str, ...]
     names: tuple[str, ...]
 
@@ -221,6 +257,7 @@ class LifecycleUpdated(Event, frozen=True, kw_only=True):
     """The run's status changed."""
 
     name: ClassVar[str] = "workflow.lifecycle.updated"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     status: Status
     phase: str
     stop_reason: StopReason | UnsetType = UNSET
@@ -230,6 +267,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a step started. A repeated id restarts it."""
 
     name: ClassVar[str] = "workflow.node.started"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     node_id: str
     kind: NodeKind = "step"
     step_index: int | UnsetType = UNSET
@@ -245,6 +283,7 @@ class NodeCompleted(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a step is complete."""
 
     name: ClassVar[str] = "workflow.node.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
     node_id: str
     kind: NodeKind = "step"
     duration_ms: int
@@ -260,6 +299,7 @@ class NodeFailed(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a reply failed. `recoverable`: the run continues or can resume."""
 
     name: ClassVar[str] = "workflow.node.failed"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     node_id: str
     kind: NodeKind = "step"
     phase: str
@@ -280,6 +320,7 @@ class ModelRetry(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.node.retry"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     reason: Literal["overloaded", "rate_limited", "loading", "unreachable"]
     seconds: int
@@ -301,6 +342,7 @@ class PartsLeftOut(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.node.left_out"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     what: LeftOut
     count: int
@@ -315,6 +357,7 @@ class OutputDelta(Event, frozen=True, kw_only=True):
     """The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one."""
 
     name: ClassVar[str] = "workflow.node.output.delta"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -334,6 +377,7 @@ class Partial(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "partial"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -349,10 +393,12 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 
     `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how
     long it took. `context` is what the request held, with estimates; `usage` has the provider's
-    count.
+    count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are
+    shown: they start, and are refused, in any order.
     """
 
     name: ClassVar[str] = "workflow.node.output.summary"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     iteration: int
     content: str
@@ -364,6 +410,7 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     thinking: str = ""
     thinking_ms: int = 0
     context: ContextUse | UnsetType = UNSET
+    call_ids: tuple[str, ...] | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""
@@ -373,16 +420,19 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 class ToolStarted(Event, frozen=True, kw_only=True):
     """A tool call starts. Stored before its first effect.
 
-    Long arguments are truncated, and attached in full.
+    Long arguments are truncated, and attached in full. `title` is what people read in place of the
+    name of a tool of an MCP server.
     """
 
     name: ClassVar[str] = "workflow.tool.started"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     call_id: str
     tool_name: str
     arguments: dict[str, Any]
     iteration: int
     risk: str
     attachments: tuple[Attachment, ...] = ()
+    title: str | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The call."""
@@ -393,6 +443,7 @@ class ToolProgress(Event, frozen=True, kw_only=True):
     """The next output of a running tool, counted as in a delta. `node_id` is the call id."""
 
     name: ClassVar[str] = "workflow.tool.progress"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -407,12 +458,14 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 class ToolCompleted(Event, frozen=True, kw_only=True):
     """A tool call ended or was not run. A failed call has `error` and no `result`.
 
-    For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the
-    call for display. The reason is plan, step, alone or gate for a gate, else plan_review,
-    question, approvals or end.
+    For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step,
+    alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call
+    have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the
+    event of a start.
     """
 
     name: ClassVar[str] = "workflow.tool.completed"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     call_id: str
     tool_name: str
     duration_ms: int
@@ -434,6 +487,8 @@ class ArtifactManifest(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.artifact.manifest"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "messages with the files"}
     artifacts: tuple[ManifestEntry, ...]
     call_id: str
     source_tool: str
@@ -462,6 +517,7 @@ class FilesChanged(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.files.changed"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     files: tuple[ChangedFile, ...]
     total: int
     is_complete: bool = True
@@ -475,6 +531,7 @@ class TaskDispatched(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "background.task.dispatched"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
     task_id: TaskId
     call_id: str
     number: int
@@ -496,6 +553,12 @@ class TaskCompleted(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "background.task.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
+    told: ClassVar[Mapping[Display, str]] = {
+        "page": "the end of the lane",
+        "terminal": "the end of its row",
+        "chat": "its line",
+    }
     task_id: TaskId
     number: int
     status: Status
@@ -515,6 +578,7 @@ class SubflowProgress(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.subflow.progress"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     subtask_index: int
     total_subtasks: int
     completed: int
@@ -531,6 +595,7 @@ class SubflowCompleted(Event, frozen=True, kw_only=True):
     """All subtasks of a call have ended, `success` of them completed."""
 
     name: ClassVar[str] = "workflow.subflow.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
     call_id: str
     success: int
     failed: int
@@ -547,6 +612,7 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.plan.updated"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     version: int
     goal: str
     complexity: Complexity
@@ -559,9 +625,21 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
         return f"plan:{self.version}", "plan"
 
 
-class ResultFinal(Event, frozen=True, kw_only=True):
-    """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
+class RunTotal(msgspec.Struct, frozen=True):
+    """What a run and all subtasks below it have used; `usage` and `cost` as in the end of a run."""
 
+    run_id: RunId
+    usage: Usage
+    cost: float | UnsetType = UNSET
+
+
+class ResultFinal(Event, frozen=True, kw_only=True):
+    """The end of the run, completed or failed.
+
+    `usage` and `cost` are those of the run and all subtasks below it so far. `cost` covers models
+    with a known price, in US dollars; absent if there is none. `duration_ms` is the time from the
+    start of the run to its end, all waiting included. `subtasks` counts those below it. The end of
+    a subtask has in `above` the new totals of the runs above it, which may have ended before.
     `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an
     error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found,
     model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading,
@@ -575,6 +653,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.result.final"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     terminal: ClassVar[bool] = True
     final_answer: str
     stop_reason: StopReason
@@ -588,6 +667,8 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     instead_of: str | UnsetType = UNSET
     calls_not_run: int | UnsetType = UNSET
+    subtasks: int = 0
+    above: tuple[RunTotal, ...] = ()
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""
@@ -595,13 +676,23 @@ class ResultFinal(Event, frozen=True, kw_only=True):
 
 
 class ResultCancelled(Event, frozen=True, kw_only=True):
-    """The end of the run because a person stopped it."""
+    """The end of the run because a person stopped it. What it used is as in an end of its own.
+
+    `requested_name` is the display name of that person.
+    """
 
     name: ClassVar[str] = "workflow.result.cancelled"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     terminal: ClassVar[bool] = True
     reason: str
     requested_by: str
     requested_via: str
+    requested_name: str | UnsetType = UNSET
+    usage: Usage = Usage()
+    duration_ms: int = 0
+    cost: float | UnsetType = UNSET
+    subtasks: int = 0
+    above: tuple[RunTotal, ...] = ()
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""
@@ -612,6 +703,7 @@ class SessionTitled(Event, frozen=True, kw_only=True):
     """A model gave the session of the run a title. It may come after the end of the run."""
 
     name: ClassVar[str] = "workflow.session.titled"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     durable: ClassVar[bool] = False
     title: str
 
@@ -624,6 +716,8 @@ class FeedbackGiven(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.feedback.given"
+    shown: ClassVar[frozenset[Display]] = shown_on()
+    told: ClassVar[Mapping[Display, str]] = {"page": "read with the task", "chat": "reactions"}
     durable: ClassVar[bool] = False
     rating: Literal["up", "down"] | None
     comment: str
@@ -661,6 +755,7 @@ EVENTS: tuple[type[Event], ...] = (
     ResultCancelled,
     SessionTitled,
     FeedbackGiven,
+    Notice,
     DiagnosticError,
     ToolFiltering,
     ContextCompression,

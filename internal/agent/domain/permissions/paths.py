@@ -17,9 +17,6 @@ from internal.normal_forms.names import fold_name
 MAX_PATH_CHARS = 4_096
 """No longer path can be opened, so a longer one is not matched against deny globs."""
 
-SESSION_FOLDERS = ("input", "output")
-"""Names of the folders of a session; `./` before a name means the workspace's own folder."""
-
 PROTECTED_FOLDERS = (".git",)
 """Folders that no tool may change: git runs programs that are configured there."""
 
@@ -32,21 +29,14 @@ def normalize_path(path: str) -> str:
 def allows_path(glob: str, path: str) -> bool:
     """Return True if an allow glob covers a path.
 
-    A path with `..`, a backslash or an invisible character is never covered. An absolute path is
-    covered only by an absolute glob, and `./output/…`, which is not in the session's folder of this
-    name, only by such a glob.
+    A path with `..`, a backslash or an invisible character is never covered, and an absolute path
+    only by an absolute glob.
     """
     if find_invisible(path) or "\\" in path or ".." in path.split("/"):
         return False
     if path.startswith("/") and not glob.startswith("/"):
         return False
-    if _shadows_session_folder(path) != _shadows_session_folder(glob):
-        return False
     return bool(path) and compile_glob(normalize_path(glob)).matches(normalize_path(path))
-
-
-def _shadows_session_folder(path: str) -> bool:
-    return path.startswith("./") and normalize_path(path).split("/")[0] in SESSION_FOLDERS
 
 
 def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None:

@@ -4,6 +4,7 @@ Gates come first, then permissions. Control tools are handled here.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from internal.agent.domain.permissions.policy import (
     call_hash,
     evaluate_call,
 )
+from internal.agent.domain.permissions.targets import MCP_PREFIX
 from internal.agent.domain.plans import Author, Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
@@ -109,6 +111,9 @@ _NOT_RUN: dict[NotRunReason, str] = {
 """What the log of events says; channels translate the reason."""
 
 
+_BETWEEN_PARTS = re.compile(r"[\s;&|]+")
+
+
 def byte_budget(calls: int) -> int:
     """Return how many bytes each call may take in an approval question of so many calls."""
     return min(48_000 // min(max(calls, 1), MAX_APPROVAL_ITEMS), 24_000)
@@ -185,7 +190,7 @@ def denied_event(
         error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
         metadata={
             "denied": True,
-            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+            **_shown_call(call, spec),
             "rules": list(rules),
         },
     )
@@ -208,11 +213,19 @@ def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -
         tool_name=truncate(call.name, 200),
         duration_ms=0,
         error=_NOT_RUN[reason],
-        metadata={
-            "not_run": reason,
-            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
-        },
+        metadata={"not_run": reason, **_shown_call(call, spec)},
     )
+
+
+def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
+    """Return the call for display, in full and by what it is about."""
+    action, subject = ("use", "") if spec is None else call_subject(call, spec)
+    title = "" if spec is None else spec.server_title
+    return {
+        "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+        "subject": "" if action == "use" else subject,
+        **({"title": title} if title else {}),
+    }
 
 
 def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
@@ -231,7 +244,15 @@ def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
     command = None if spec is None else spec.command(call.arguments)
     if command is not None:
         return command
-    return "\n".join([call.name, *(_argument(*item) for item in call.arguments.items())])
+    return "\n".join([_head(call, spec), *(_argument(*item) for item in call.arguments.items())])
+
+
+def _head(call: ToolCall, spec: ToolSpec | None) -> str:
+    """Return the tool of a call; of an MCP server its title and its name there."""
+    if spec is None or not spec.server_title:
+        return call.name
+    own = call.name.removeprefix(MCP_PREFIX).partition("__")[2]
+    return f"{spec.server_title} · {own}"
 
 
 def _argument(name: str, value: Any) -> str:
@@ -564,6 +585,9 @@ class _Reviewer:
             self._correct(call, Correction(text, "approvals"))
             return
         action, subject = call_subject(call, spec)
+        if needed.code == "no_rule" and _same_words(needed.about, call_text(call, spec)):
+            # the question shows the command
+            needed = msgspec.structs.replace(needed, reason_detail="", code="", about="")
         self._review.pending_approvals[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
@@ -576,6 +600,7 @@ class _Reviewer:
             subject=subject,
             reason_code=needed.code,
             reason_about=truncate_json(needed.about, share // 10),
+            title=spec.server_title,
         )
 
     def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:
@@ -623,6 +648,11 @@ class _Reviewer:
             return
         if text is not None:
             self._review.results[call.call_id] = ToolResult(call.call_id, text)
+
+
+def _same_words(parts: str, command: str) -> bool:
+    """Return True if the parts of a command are all of it."""
+    return _BETWEEN_PARTS.sub("", parts) == _BETWEEN_PARTS.sub("", command[:MAX_SHOWN_CHARS])
 
 
 def _fitting_rule(rule: str, max_bytes: int) -> str:

@@ -27,7 +27,7 @@ def call_subject(call: ToolCall, spec: ToolSpec) -> tuple[Action, str]:
         if words:
             shown = escape_invisible(truncate_line(_subject(target, words), MAX_SUBJECT_CHARS))
             return _action(target, spec), shown
-    return "use", call.name
+    return "use", spec.server_title or call.name
 
 
 def _words(value: object) -> list[str]:

@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Question, refusal_reason
+from internal.agent.domain.questions import Answer, Question, refusal_of, refusal_reason
 from internal.agent.domain.react.call_review import denied_event, plan_updated
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import StopReason
-from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.text import replace_surrogates, truncate_json
+
+MAX_WORDS_BYTES = 2_000
+"""Bytes of what a person said to a refused call, in its event."""
 
 
 class Resolution(NamedTuple):
@@ -70,14 +75,17 @@ def _resolve_approval(
     events: list[Event] = []
     for call in pending:
         item = needs[call.call_id]
-        sentence = refusal_reason(
-            item, answer, call_hash(call.name, call.arguments, config.workspace)
-        )
+        digest = call_hash(call.name, call.arguments, config.workspace)
+        sentence = refusal_reason(item, answer, digest)
         if sentence is not None:
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
-            events.append(denied_event(call, config.tool(call.name), sentence, item.rules))
+            denied = denied_event(call, config.tool(call.name), sentence, item.rules)
+            words = truncate_json(answer.text.strip(), MAX_WORDS_BYTES)
+            why = {"refusal": refusal_of(item, answer, digest), "words": words}
+            metadata = {**denied.metadata, **{name: each for name, each in why.items() if each}}
+            events.append(msgspec.structs.replace(denied, metadata=metadata))
     return Resolution(plan, results, events)
 
 

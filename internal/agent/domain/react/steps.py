@@ -50,10 +50,9 @@ def total_usage(spent: Mapping[str, ModelSpending]) -> Usage:
 
 
 def total_cost(spent: Mapping[str, ModelSpending]) -> float | None:
-    """Return the cost of all models in US dollars, None if a price is unknown."""
-    costs = [each.cost for each in spent.values()]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    """Return the cost of the models with a known price in US dollars, None if no price is known."""
+    known = [each.cost for each in spent.values() if each.cost is not None]
+    return sum(known) if known or not spent else None
 
 
 class Ask(msgspec.Struct, frozen=True):

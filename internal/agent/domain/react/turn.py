@@ -178,7 +178,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def cost(self) -> float | None:
-        """The cost so far in US dollars, None if a price is unknown."""
+        """The cost so far in US dollars, as far as prices are known; None if none is."""
         return total_cost(self.spending)
 
     @property
@@ -242,6 +242,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     def _identify(self, parts: Sequence[Part], iteration: int) -> tuple[ToolCall, ...]:
         sent = [part for part in parts if isinstance(part, ToolCall)]
         return self._with_ids([unwrap_call(call, self.config.deferred) for call in sent], iteration)
+
+    @property
+    def reply_call_ids(self) -> tuple[str, ...]:
+        """The calls of the newest reply with calls, in order."""
+        asked = next((each for each in reversed(self.messages) if each.calls), None)
+        return () if asked is None else tuple(call.call_id for call in asked.calls)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
@@ -515,7 +521,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         now, which go on to number `until`: they become a part of the history. The subtasks of the
         failed run stay its own.
         """
-        self.history = msgspec.structs.replace(self.history, until=until)
+        self.history = msgspec.structs.replace(self.history, until=until, count=0)
         self.messages, self.task_index = [user_message(instruction)], 0
         self.config = msgspec.structs.replace(self.config, run_id=run_id, isolated=False)
         self.earlier_cost, self.spending = self._known_cost(), {}

@@ -16,9 +16,10 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.plans import PlanStep
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.channels.chat.transport import RunPhase, Thoughts
 from internal.i18n.chat import ChatPhrases
+from internal.i18n.runs import RunMessages
 
 MAX_LINES, MAX_LINE_LENGTH, MAX_STEPS, MIN_TOOL_LINES = 12, 160, 40, 3
 MAX_THOUGHT_CHARS = 3_000
@@ -44,6 +45,9 @@ _PHASES: dict[str, RunPhase] = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
+_ENDED: frozenset[RunPhase] = frozenset({"done", "incomplete", "failed", "cancelled"})
+_ANY = RunMessages("en")
+"""The catalogue of one language, for what all of them agree on."""
 _STEP_MARKS = {
     "pending": "☐",
     "in_progress": "▶",
@@ -52,7 +56,7 @@ _STEP_MARKS = {
     "skipped": "-",
 }
 _NOT_REPORTED = "?"
-_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗", "not_run": "⊘"}
+_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗", "denied": "⊘", "not_run": "⊘"}
 
 
 class _Payload(msgspec.Struct):
@@ -73,6 +77,8 @@ class _Payload(msgspec.Struct):
     thinking_ms: int = 0
     made_by: str = ""
     calls_not_run: int = 0
+    call_ids: tuple[str, ...] = ()
+    title: str = ""
     since: str = ""  # of a wait: the time of its event
 
 
@@ -87,14 +93,19 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 class _ToolState(NamedTuple):
     name: str
-    state: Literal["running", "done", "failed", "not_run"]
+    state: Literal["running", "done", "failed", "denied", "not_run"]
     seconds: int = 0
     configuration: str = ""
     metadata: Mapping[str, Any] = {}
+    title: str = ""
 
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
-    parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"]
+    parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name, tool.title)}"]
+    if subject := str(tool.metadata.get("subject", "")):
+        parts.append(truncate_line(escape_invisible(subject), MAX_LINE_LENGTH))
+    if tool.state == "denied":
+        parts.append(phrases.runs("denied"))
     if failure := phrases.runs.call_failure(tool.metadata):
         parts.append(failure)
     if tool.seconds:
@@ -104,6 +115,8 @@ def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
         parts.append(f"{phrases.runs('not_run')}: {reason}")
     if stopped := phrases.runs.call_stopped(tool.metadata):
         parts.append(truncate_line(stopped, MAX_LINE_LENGTH))
+    if declined := phrases.runs.call_declined(tool.metadata):
+        parts.append(truncate_line(f"⚠ {escape_invisible(declined)}", MAX_LINE_LENGTH))
     if tool.configuration:
         parts.append(phrases("progress_configuration", files=tool.configuration))
     return " · ".join(parts)
@@ -114,6 +127,8 @@ def _tool_state(payload: _Payload) -> _ToolState:
     metadata = payload.metadata
     if "not_run" in metadata:
         return _ToolState(payload.tool_name, "not_run", metadata=metadata)
+    if metadata.get("denied"):
+        return _ToolState(payload.tool_name, "denied", metadata=metadata)
     has_failed = payload.error or metadata.get("exit_code") or metadata.get("timed_out")
     changed = ", ".join(map(str, metadata.get("configuration", ())))
     return _ToolState(
@@ -138,16 +153,23 @@ class RunProgress:
     """The phase, plan and tool calls of one run."""
 
     def __init__(self) -> None:
-        self.phase: RunPhase = "queued"
+        self._phase: RunPhase = "queued"
         self.is_over = False
         self.place: int | None = None
         """The place of a queued run among those that wait, None if it is not known."""
         self._steps: tuple[PlanStep, ...] = ()
         self._is_plan_by_larkspur = False
-        self._calls_not_run = 0
+        self._status, self._calls_not_run = "", 0
+        self._stop_reason: str | None = None
         self._tools: dict[str, _ToolState] = {}
+        self._places: dict[str, int] = {}
         self._retry: _Payload | None = None
         self._thoughts, self._thinking_ms = "", 0
+
+    @property
+    def phase(self) -> RunPhase:
+        """The phase of the run; one that lacks something at its end is incomplete."""
+        return "incomplete" if self.exception(_ANY) else self._phase
 
     @property
     def is_idle(self) -> bool:
@@ -157,7 +179,7 @@ class RunProgress:
     @property
     def has_ended(self) -> bool:
         """True if the run cannot be stopped any more."""
-        return self.is_over or self.phase in {"done", "failed", "cancelled"}
+        return self.is_over or self.phase in _ENDED
 
     @property
     def thoughts(self) -> Thoughts:
@@ -178,12 +200,14 @@ class RunProgress:
         is_retrying, self._retry = self._retry is not None, None
         match event:
             case LifecycleUpdated.name:
-                self.phase = _PHASES.get(payload.status, self.phase)
-                if self.phase == "waiting" and payload.stop_reason == "await_tasks":
-                    self.phase = "awaiting_tasks"
+                self._phase = _PHASES.get(payload.status, self._phase)
+                self._status, self._stop_reason = payload.status, payload.stop_reason
+                if self._phase == "waiting" and payload.stop_reason == "await_tasks":
+                    self._phase = "awaiting_tasks"
             case ModelRetry.name:
                 self._retry = msgspec.structs.replace(payload, since=decoded.timestamp)
             case OutputSummary.name:
+                self._place_calls(payload.call_ids)
                 if payload.thinking:
                     thoughts = f"{self._thoughts}\n\n{payload.thinking}".strip()
                     is_cut = len(thoughts) > MAX_THOUGHT_CHARS
@@ -194,19 +218,34 @@ class RunProgress:
                 self._steps = payload.steps
                 self._is_plan_by_larkspur = payload.made_by == "larkspur"
             case ToolStarted.name:
-                self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
+                self._place_calls((payload.call_id,))
+                self._tools[payload.call_id] = _ToolState(
+                    payload.tool_name, "running", title=payload.title
+                )
             case ToolCompleted.name:
-                self._tools[payload.call_id] = _tool_state(payload)
+                self._place_calls((payload.call_id,))
+                started = self._tools.get(payload.call_id)
+                title = started.title if started else str(payload.metadata.get("title", ""))
+                self._tools[payload.call_id] = _tool_state(payload)._replace(title=title)
             case _:
                 self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True
+
+    def _place_calls(self, call_ids: Sequence[str]) -> None:
+        """Show calls that have no place yet behind the others, in this order."""
+        for call_id in call_ids:
+            self._places.setdefault(call_id, len(self._places))
+
+    def exception(self, runs: RunMessages) -> str:
+        """Return what the run lacks at its end; see `RunMessages.exception`."""
+        return runs.exception(self._status, self._stop_reason, self._calls_not_run)
 
     def title(self, phrases: ChatPhrases) -> str:
         """Return the phase in a word or two."""
         if self.phase == "queued" and self.place is not None:
             return phrases("progress_place", place=self.place)
-        if self.phase == "done" and self._calls_not_run:
-            return phrases.runs.completed(self._calls_not_run).capitalize()
+        if exception := self.exception(phrases.runs):
+            return exception.capitalize()
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases, subtasks: Sequence[str] = ()) -> list[str]:
@@ -217,7 +256,8 @@ class RunProgress:
         steps = [_describe_step(step, phrases, is_over=self.has_ended) for step in self._steps]
         if self._is_plan_by_larkspur:
             steps = [f"▣ {phrases.runs('plan_by_larkspur')}", *steps]
-        tools = [_describe_tool(tool, phrases) for tool in self._tools.values()]
+        in_order = sorted(self._tools, key=self._places.__getitem__)
+        tools = [_describe_tool(self._tools[call_id], phrases) for call_id in in_order]
         max_tools = max(MAX_LINES - len(steps) - len(subtasks), MIN_TOOL_LINES)
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)

@@ -18,12 +18,13 @@ from internal.agent.domain.tasks import Run
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.channels.chat.question_text import seconds_between
 from internal.i18n.chat import ChatPhrases
+from internal.i18n.runs import RunMessages
 
 MAX_SUBTASK_LINES = 8
 MAX_PATH_LENGTH, MAX_DETAIL_LENGTH = 40, 100
 
 SubtaskPhase = Literal[
-    "asking", "working", "awaiting_tasks", "failed", "queued", "done", "cancelled"
+    "asking", "working", "awaiting_tasks", "failed", "incomplete", "queued", "done", "cancelled"
 ]
 
 _PHASES: dict[str, SubtaskPhase] = {
@@ -39,12 +40,15 @@ _MARKS: dict[SubtaskPhase, str] = {
     "working": "●",
     "awaiting_tasks": "●",
     "failed": "✗",
+    "incomplete": "⚠",
     "queued": "○",
     "done": "✓",
     "cancelled": "-",
 }
 _BY_IMPORTANCE: tuple[SubtaskPhase, ...] = tuple(_MARKS)
-_ENDED = frozenset[SubtaskPhase]({"done", "failed", "cancelled"})
+_ENDED = frozenset[SubtaskPhase]({"done", "incomplete", "failed", "cancelled"})
+_ANY = RunMessages("en")
+"""The catalogue of one language, for what all of them agree on."""
 _OBSERVED = frozenset(
     each.name for each in (LifecycleUpdated, ResultFinal, SubflowProgress, ToolStarted)
 )
@@ -56,6 +60,7 @@ class _Payload(msgspec.Struct):
     error_code: str = ""
     tool_name: str = ""
     preview: str = ""
+    calls_not_run: int = 0
 
 
 class _Envelope(msgspec.Struct):
@@ -83,13 +88,22 @@ class _SubtaskState(msgspec.Struct):
     error_code: str = ""
     started: str = ""
     ended: str = ""
+    status: str = ""
+    calls_not_run: int = 0
+
+    def exception(self, runs: RunMessages) -> str:
+        """Return what its run lacks at its end; see `RunMessages.exception`."""
+        return runs.exception(self.status, self.stop_reason or None, self.calls_not_run)
 
     def set_status(self, status: str, stop_reason: str | None, at: str) -> None:
         self.phase = _PHASES.get(status, self.phase)
+        self.status, self.stop_reason = status, stop_reason or ""
         if self.phase == "asking" and stop_reason == "await_tasks":
             self.phase = "awaiting_tasks"
         if self.phase == "working":
             self.started = self.started or at
+        if self.exception(_ANY):
+            self.phase = "incomplete"
         self.ended = at if self.phase in _ENDED else ""
 
 
@@ -122,7 +136,7 @@ class SubtaskStates:
             if run.task_id not in self._states:
                 state = self._states[run.task_id] = _SubtaskState(run.subtask.number)
                 state.set_status(run.status, run.stop_reason, run.ended)
-                state.started, state.stop_reason = run.started, run.stop_reason or ""
+                state.started = run.started
             self._states[run.task_id].path = run.subtask.path
 
     def apply(self, event: str, envelope: bytes) -> bool:
@@ -147,6 +161,9 @@ class SubtaskStates:
                 state.activity = payload.tool_name
             case _:
                 state.stop_reason, state.error_code = payload.stop_reason or "", payload.error_code
+                state.calls_not_run = payload.calls_not_run
+        if state.exception(_ANY):
+            state.phase = "incomplete"
         return True
 
     def lines(self, phrases: ChatPhrases) -> list[str]:
@@ -183,6 +200,8 @@ def _describe(state: _SubtaskState, phrases: ChatPhrases) -> str:
             return phrases("subtask_took", task=start, took=phrases.duration(seconds))
         case "working":
             detail = phrases.activity(state.activity) or phrases("subtask_working")
+        case "incomplete":
+            detail = state.exception(phrases.runs)
         case "failed":
             detail = _describe_failure(state, phrases)
         case phase:

@@ -1,15 +1,12 @@
 """The question for a key at the first start of a session. Standard library only."""
 
-import getpass
-import warnings
 from argparse import Namespace
-from collections.abc import Sequence
 
 from internal.channels.cli.commands.context import CommandContext
+from internal.channels.cli.commands.key_entry import choose_provider, read_hidden
 from internal.channels.cli.output import print_error
 from internal.config import home as home_folder
 from internal.config.terminal_env import is_automated
-from internal.i18n.catalog import MessageCatalog
 
 _MAX_ATTEMPTS = 3
 _CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
@@ -33,11 +30,11 @@ def offer_key(args: Namespace, context: CommandContext) -> None:
         return
     messages = context.messages
     for _ in range(_MAX_ATTEMPTS):
-        key = application.clean_key(_read_hidden(messages("first_key")))
+        key = application.clean_key(read_hidden(messages("first_key")))
         if not key:
             return
         if known := application.find_providers_of_key(key):
-            provider = known[0] if len(known) == 1 else _chosen(known, messages)
+            provider = choose_provider(known, messages)
             if provider is None:
                 continue
             name, title = provider
@@ -47,29 +44,3 @@ def offer_key(args: Namespace, context: CommandContext) -> None:
             print_error(messages("first_key_stored", provider=title, file=path))
             return
         print_error(messages("first_key_unknown"))
-
-
-def _chosen(known: Sequence[tuple[str, str]], messages: MessageCatalog) -> tuple[str, str] | None:
-    """Ask whose key it is; None without a clear answer."""
-    titles = ", ".join(f"{number} {title}" for number, (_, title) in enumerate(known, 1))
-    try:
-        answer = input(messages("first_key_which", providers=titles)).strip().casefold()
-    except EOFError:
-        return None
-    for number, (name, title) in enumerate(known, 1):
-        if answer in {str(number), name, title.casefold()}:
-            return name, title
-    return None
-
-
-def _read_hidden(question: str) -> str:
-    """Return a line from the terminal without showing it; "" at its end.
-
-    A terminal that cannot hide it is not asked.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", getpass.GetPassWarning)
-        try:
-            return getpass.getpass(question).strip()
-        except (EOFError, getpass.GetPassWarning):
-            return ""

@@ -70,6 +70,18 @@ def run_with_gateway(args: Namespace, work: ClientWork) -> int:
         return drive(_on_transport(work, RETRY_SECONDS)(HttpTransport(endpoint, lambda: None)))
 
 
+def answering_gateway() -> HttpEndpoint | None:
+    """Return the endpoint of the gateway of the home folder, None if none answers.
+
+    Raises:
+        HomeError: the home folder or the token cannot be used.
+    """
+    home = home_folder.locate()
+    address = home_folder.find_gateway(home)
+    endpoint = None if address is None else HttpEndpoint(address.url, _local_token(home))
+    return endpoint if endpoint is not None and endpoint.answers() else None
+
+
 def running_endpoint(server: str | None) -> HttpEndpoint:
     """Return the endpoint of the gateway at a URL, or of the running one, which may not answer.
 

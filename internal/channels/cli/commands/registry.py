@@ -58,7 +58,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
     Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),
-    Command("models", "system.models", "list the known models, show and forget what they refused"),
+    Command("models", "system.models", "list models, enter a key, show and forget refusals"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),
     Command("trust", "system.trust", "let agents follow instructions that a command wrote"),
     Command("debug", "system.debug", "print the prompt of the model in this folder"),

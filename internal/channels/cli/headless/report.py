@@ -10,10 +10,12 @@ from typing import Any
 from internal.channels.cli.artifact_files import FileFinder
 from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
+from internal.channels.cli.headless.run_totals import RunTotals
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
-from internal.channels.cli.records import ABOUT_FILES, format_size
+from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -27,7 +29,7 @@ _EXIT_CODES = {
 }
 _ENDED = {"completed", "failed", "cancelled"}
 _NOTICES = {
-    "workflow.diagnostic.error",
+    "workflow.notice",
     "workflow.node.left_out",
     "workflow.node.retry",
     "workflow.tool.completed",
@@ -45,16 +47,25 @@ REPORT_TASK = "Report the background tasks that have ended."
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
+_OFFLINE_MODEL = "offline-demo"
+
+
 class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
     event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
-    `find_file` returns the path of a produced file on this machine.
+    `find_file` returns the path of a produced file on this machine. `key_page` is the address at
+    which a key of a model is entered, "" if no page is served.
     """
 
     def __init__(
-        self, output: Format, ids: Ids, find_file: FileFinder = lambda *_about: None
+        self,
+        output: Format,
+        ids: Ids,
+        find_file: FileFinder = lambda *_about: None,
+        *,
+        key_page: str = "",
     ) -> None:
         self.ids = ids
         self.has_ended = False
@@ -65,13 +76,15 @@ class RunReport:
         self._denied: list[dict[str, Any]] = []
         self._not_run: list[dict[str, Any]] = []
         self._last_not_run = 0
+        self._model = ""
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
         self._asides: list[str] = []
-        self._find_file = find_file
+        self._find_file, self._key_page = find_file, key_page
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
+        self._totals = RunTotals(ids.run_id)
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
@@ -117,6 +130,7 @@ class RunReport:
     def follow_report(self, task_id: str, run_id: str) -> None:
         """Accept the events of a run that reports subtasks; its answer comes after the first."""
         self.has_ended, self._run_id = False, run_id
+        self._totals.add_run(run_id)
         self._reports.add(task_id)
 
     def has_task(self, task_id: str) -> bool:
@@ -212,8 +226,11 @@ class RunReport:
     def messages(self) -> list[str]:
         """Return messages for standard error: files, refused calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
+        is_unpriced = self._result.get("usage") and self._result.get("cost") is None
         messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
         messages += map(_format_not_run, self._not_run)
+        if is_unpriced and self._model not in {"", _OFFLINE_MODEL}:
+            messages.append(RunMessages("en")("no_price_of_run", model=self._model))
         if status == "completed" and self._last_not_run:
             messages.append(f"The run is {RunMessages('en').completed(self._last_not_run)}.")
         sentence = RunMessages("en").ended(reason or "", self._error_code)
@@ -221,7 +238,8 @@ class RunReport:
             messages.append(self._error)
         elif self._error:
             details = RunMessages("en").details(reason or "", self._error_code, self._error)
-            messages += [sentence, f"  {details}"] if details else [sentence]
+            hint = RunMessages("en").key_hint(self._error_code, self._key_page)
+            messages += filter(None, [sentence, f"  {details}" if details else "", hint])
         elif self.is_waiting:
             catalog = MessageCatalog("cli", "en")
             messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))
@@ -243,9 +261,8 @@ class RunReport:
                 self._note_refusal(payload)
             case name if name in _NOTICES:
                 self._add_notice(event, payload)
-            case "workflow.node.output.summary" if own and payload.get("thinking"):
-                took = format_duration(payload["thinking_ms"] / 1000)
-                self._asides.append(RunMessages("en")("thought", time=took))
+            case "workflow.node.output.summary" if own:
+                self._note_reply(payload)
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
@@ -265,6 +282,13 @@ class RunReport:
             case _:
                 pass
 
+    def _note_reply(self, payload: Mapping[str, Any]) -> None:
+        """Note the model of a reply and how long it thought."""
+        self._model = payload["llm_model"]
+        if payload.get("thinking"):
+            took = format_duration(payload["thinking_ms"] / 1000)
+            self._asides.append(RunMessages("en")("thought", time=took))
+
     def _note_refusal(self, payload: Mapping[str, Any]) -> None:
         """Note a call that was denied or returned to the model."""
         metadata, tool = payload["metadata"], payload["tool_name"]
@@ -279,6 +303,7 @@ class RunReport:
     def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         run_id, task_id = event["run_id"], event.get("task_id", "")
         if event["event"] in _RESULTS:
+            self._totals.add_end(event)
             self._states[run_id] = "ended"
             self._subtasks.pop(run_id, None)
             self.has_ended = self._awaits_subtasks and (not self._subtasks or self.is_waiting)
@@ -296,15 +321,17 @@ class RunReport:
         messages = RunMessages("en")
         match event["event"]:
             case "workflow.tool.completed":
+                if declined := messages.call_declined(payload["metadata"]):
+                    self._notices.append(f"{tool_label(payload['tool_name'])}: {declined}")
                 if failure := messages.call_failure(payload["metadata"]):
-                    self._notices.append(f"{payload['tool_name']} failed: {failure}")
+                    self._notices.append(f"{tool_label(payload['tool_name'])} failed: {failure}")
             case "workflow.node.retry":
                 self._notices.append(messages.retry(payload, event.get("timestamp", "")))
             case "workflow.node.left_out":
                 lost = payload["what"], payload["count"], payload.get("tool_name", "")
                 self._notices.append(messages.left_out(*lost))
-            case _ if payload["phase"] in ABOUT_FILES:
-                self._notices.append(payload["error"])
+            case "workflow.notice":
+                self._notices.append(payload["text"])
             case _:
                 pass
 
@@ -315,8 +342,6 @@ class RunReport:
             "status": "completed" if reason in _COMPLETED else "failed",
             "stop_reason": reason,
             "text": "\n\n".join(filter(None, [*answers, payload["final_answer"]])),
-            "usage": payload["usage"],
-            "cost": payload.get("cost"),
         }
         if first := payload.get("instead_of"):
             self._notices.append(RunMessages("en").answered_by(payload["model"], first))
@@ -351,14 +376,13 @@ class RunReport:
 
     def _summary(self, code: int) -> bytes:
         kind = {"type": "result"} if self._stream else {}
-        usage = {"usage": None, "cost": None}
         asked = [{name: one[name] for name in _QUESTION_FIELDS} for one in self._questions.values()]
         files = [{**one, "path": path} for one, path in self._located_files()]
         refused = {"denied": self._denied, "not_run": self._not_run}
         found = {**refused, "questions": asked, "files": files}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
-        return _json_line({**kind, **usage, **self._result, **error, **rest})
+        return _json_line({**kind, **self._totals.fields(), **self._result, **error, **rest})
 
 
 def _stream_line(row_id: str, envelope: bytes) -> bytes:
@@ -375,11 +399,13 @@ def _json_line(value: Mapping[str, Any]) -> bytes:
 def _format_not_run(call: Mapping[str, Any]) -> str:
     first = str(call["what"]).partition("\n")[0]
     about = "" if first == call["tool"] else f" ({first[:_MAX_WHAT_CHARS]})"
-    return f"Not run: {call['tool']}{about}. {RunMessages('en').not_run(call['reason'])}"
+    return (
+        f"Not run: {tool_label(call['tool'])}{about}. {RunMessages('en').not_run(call['reason'])}"
+    )
 
 
 def _format_denial(denied: Mapping[str, Any]) -> str:
-    sentence = f"Denied: {denied['error'] or denied['tool_name']}"
+    sentence = f"Denied: {denied['error'] or tool_label(denied['tool_name'])}"
     # quoted for a POSIX shell
     quoted = (rule.replace("'", "'\\''") for rule in denied["rules"])
     flags = " ".join(f"--allow '{rule}'" for rule in quoted)

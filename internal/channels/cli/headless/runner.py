@@ -149,7 +149,8 @@ class HeadlessRunner:
         return ids, after
 
     async def _begin(self, ids: Ids, output_format: Format, facts: Mapping[str, str]) -> RunReport:
-        report = RunReport(output_format, ids, find_local_file)
+        key_page = self._client.key_page
+        report = RunReport(output_format, ids, find_local_file, key_page=key_page)
         if output_format == "stream-json":
             task, via = await self._client.task(ids.task_id), self._client.transport.via
             report.begin({"model": task.item.model, "profile": task.profile, **facts, "via": via})

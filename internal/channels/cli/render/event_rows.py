@@ -5,7 +5,7 @@ from typing import Any
 
 from internal.channels.cli.artifact_files import find_local_file
 from internal.channels.cli.command_output import format_cost, format_duration, format_tokens
-from internal.channels.cli.records import ChangedFileItem, format_size
+from internal.channels.cli.records import LOCAL_PRINCIPAL, ChangedFileItem, format_size
 from internal.channels.cli.render.text import (
     Fragments,
     StyledLine,
@@ -14,9 +14,10 @@ from internal.channels.cli.render.text import (
     truncate_line,
 )
 from internal.channels.cli.render.theme import Glyphs
-from internal.i18n.call_summary import is_mcp, readable_tool
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
+from internal.normal_forms.untrusted_marks import without_marks
 
 _DESCRIPTIVE_ARGUMENTS = ("command", "path", "url", "pattern", "query", "title", "instruction")
 """The arguments that describe a call best, in order of preference."""
@@ -47,14 +48,26 @@ class EventRows:
                 body = (*body, *behind)
             yield StyledLine(body, mark if number == 0 else (("", "  "),), (("", "  "),))
 
+    def own_command(self, ran: Mapping[str, Any]) -> StyledLine:
+        """Return the row of a command that a person ran in another terminal."""
+        command = truncate_line(sanitize(str(ran["command"])), _MAX_CALL_WIDTH)
+        output = str(ran["output"]).strip()
+        lines = self._count(output.count("\n") + 1, "lines_one", "lines") if output else ""
+        failure = self._runs.call_failure({"exit_code": ran["exit_code"]})
+        facts = " · ".join(filter(None, (lines, failure)))
+        mark = (("class:you", "! "), ("", command))
+        return StyledLine(
+            (*mark, ("class:faint", f"  {facts}" if facts else "")), rest=(("", "  "),)
+        )
+
     def tool(
         self, started: Mapping[str, Any], done: Mapping[str, Any], width: int
     ) -> list[StyledLine]:
         """Return the row of a completed call, and the diff of the change it made."""
-        metadata, error = done.get("metadata", {}), done.get("error")
+        metadata, error = done.get("metadata", {}), without_marks(done.get("error") or "")
         failure = self._runs.call_failure(metadata)
-        name = str(done["tool_name"])
-        name = truncate_line(readable_tool(name) if is_mcp(name) else name, _MAX_NAME_WIDTH)
+        title = str(started.get("title") or metadata.get("title", ""))
+        name = truncate_line(tool_label(str(done["tool_name"]), title), _MAX_NAME_WIDTH)
         if metadata.get("denied"):
             return list(self._denied(name, done))
         if metadata.get("not_run"):
@@ -62,7 +75,7 @@ class EventRows:
         has_failed = bool(error or failure)
         state, glyph = ("failed", self.glyphs.failed) if has_failed else ("ok", self.glyphs.ok)
         facts = [f"{done['duration_ms'] / 1000:.1f}s"]
-        stopped = self._runs.call_stopped(metadata) if error else ""
+        stopped = self._runs.call_stopped(metadata, LOCAL_PRINCIPAL) if error else ""
         if summary := stopped or ("" if error else self._summary(done)):
             facts.append(truncate_line(summary, _MAX_NAME_WIDTH))
         right = " · ".join(facts)
@@ -83,6 +96,9 @@ class EventRows:
         if changed := metadata.get("configuration"):
             files = truncate_line(", ".join(map(str, changed)), _MAX_CALL_WIDTH)
             warning = self._messages("configuration_changed", files=files)
+            lines.append(StyledLine((("class:need", warning),), (("", "  "),), (("", "  "),)))
+        if declined := self._runs.call_declined(metadata):
+            warning = truncate_line(sanitize(declined), _MAX_CALL_WIDTH)
             lines.append(StyledLine((("class:need", warning),), (("", "  "),), (("", "  "),)))
         if isinstance(diff := metadata.get("diff"), str) and not error:
             lines += self._diff(diff)
@@ -114,7 +130,8 @@ class EventRows:
         if len(more) > _MAX_DIFF_LINES:
             yield self.faint(f"  {self._messages('more_lines', count=len(more) - _MAX_DIFF_LINES)}")
         if not rules:
-            why = truncate_line(str(done.get("error", "")), 400)
+            refusal = self._runs.refusal(metadata)
+            why = truncate_line(sanitize(refusal) or str(done.get("error", "")), 400)
             yield StyledLine((("class:faint", why),), rest, rest)
         for rule in rules:
             hint = self._messages("allow_hint", rule=truncate_line(str(rule), 400))
@@ -161,7 +178,7 @@ class EventRows:
             return f"+{added} -{removed}"
         if "size" in metadata:
             return ""  # the result text of a write is meant for the model
-        text = str(done.get("result", "")).strip()
+        text = without_marks(str(done.get("result", ""))).strip()
         return self._count(text.count("\n") + 1, "lines_one", "lines") if text else ""
 
     def _count(self, count: int, singular: str, plural: str) -> str:

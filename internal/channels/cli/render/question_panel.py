@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.command_output import short_id
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
     Fragments,
@@ -23,6 +24,7 @@ from internal.i18n.call_summary import (
     describe_reason,
     describe_rules_briefly,
     summarize_calls,
+    tool_label,
 )
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -33,8 +35,6 @@ _DIFF_FILE = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
 _MAX_TITLE_WIDTH = 400
 _INDENT: Fragments = (("", "  "),)
 _MAX_SUMMARY_WIDTH = 60
-LOCAL_PRINCIPAL = "local"
-"""The owner of this machine: the person at the terminal."""
 _OUTCOMES = {("recovery", "approve"): "retry", ("recovery", "reject"): "give_up"}
 
 
@@ -267,7 +267,7 @@ class QuestionPanel:
         tool, risk, reason = (
             truncate_line(text, _MAX_TITLE_WIDTH)
             for text in (
-                str(call["tool"]),
+                tool_label(str(call["tool"]), str(call.get("title", ""))),
                 str(call["risk"]),
                 describe_reason(self._messages, *given),
             )

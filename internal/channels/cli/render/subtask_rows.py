@@ -8,6 +8,7 @@ from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, StyledLine, cell_width, truncate_line
 from internal.channels.cli.render.theme import Glyphs
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -63,7 +64,8 @@ class SubtaskRows:
                 self._lane(event).activity = payload["preview"]
             case "workflow.tool.started":
                 detail = first_line(describe_arguments(payload.get("arguments", {})))
-                self._lane(event).activity = f"{payload['tool_name']} {detail}".rstrip()
+                name = tool_label(payload["tool_name"], payload.get("title", ""))
+                self._lane(event).activity = f"{name} {detail}".rstrip()
             case "workflow.result.final":
                 return self._ended(*self._end(event), payload)
             case "workflow.result.cancelled":
@@ -98,11 +100,15 @@ class SubtaskRows:
     def _ended(
         self, indent: str, path: str, result: Mapping[str, Any], more: str = ""
     ) -> StyledLine:
+        reason, missed = result["stop_reason"], result.get("calls_not_run", 0)
+        status = "failed" if result.get("error") else "completed"
+        if exception := self._run_messages.exception(status, reason, missed):
+            return self._row(indent, path, "need", f"{exception}{more}")
         if not result.get("error"):
             seconds = format_duration(result["duration_ms"] / 1000)
             return self._row(indent, path, "ok", f"{seconds}{more}")
-        reason = self._run_messages.ended(result["stop_reason"], result.get("error_code", ""))
-        return self._row(indent, path, "failed", f"{reason}{more}")
+        sentence = self._run_messages.ended(reason, result.get("error_code", ""))
+        return self._row(indent, path, "failed", f"{sentence}{more}")
 
     def _stopped(self, indent: str, path: str) -> StyledLine:
         return self._row(indent, path, "faint", self._messages("stopped"))
@@ -136,6 +142,7 @@ class SubtaskRows:
             "running": self._glyphs.tool,
             "ok": self._glyphs.ok,
             "failed": self._glyphs.failed,
+            "need": self._glyphs.note,
             "faint": self._glyphs.stopped,
         }[state]
         body: Fragments = (

@@ -21,14 +21,14 @@ def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
         item = tree.item
         taken = _duration(tree.started_at, tree.completed_at)
         cost = format_cost(tree.cost) if tree.cost else ""
-        when, state = format_minute(item.created), _state(item.status, item.stop_reason)
+        when, state = format_minute(item.created), item.state
         rows.append((short[item.task_id], when, state, taken, cost, item.task))
         for depth, one in _below(tree.subtasks, item.task_id):
             taken = _duration(one.started_at, one.completed_at)
             cost = format_cost(one.cost) if one.cost else ""
             asked = f"{one.path}: {one.task}"
             name = f"{'  ' * depth}{short[one.task_id]}"
-            rows.append((name, "", _state(one.status, one.stop_reason), taken, cost, asked))
+            rows.append((name, "", one.state, taken, cost, asked))
     return rows
 
 
@@ -46,10 +46,6 @@ def _below(
         if one.parent_task_id == task_id:
             yield depth, one
             yield from _below(subtasks, one.task_id, depth + 1)
-
-
-def _state(status: str, stop_reason: str | None) -> str:
-    return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
 
 
 def _duration(started: str | None, completed: str | None) -> str:

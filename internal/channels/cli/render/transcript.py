@@ -3,14 +3,24 @@
 from collections.abc import Iterable
 
 from internal.channels.cli.records import TranscriptMessage
+from internal.i18n.language import Language
+from internal.i18n.runs import RunMessages
 
 
-def transcript_markdown(messages: Iterable[TranscriptMessage], session_id: str) -> str:
-    """Return the messages of a session, with those of the user as quotes."""
+def transcript_markdown(
+    messages: Iterable[TranscriptMessage], session_id: str, language: Language = "en"
+) -> str:
+    """Return the messages of a session, with those of the user as quotes.
+
+    In place of a message that nobody wrote is a line that says what happened.
+    """
+    words = RunMessages(language)
     parts = [f"<!-- {session_id} -->"]
     for one in messages:
         text = one.text.strip()
-        if one.role == "user":
+        if one.unwritten:
+            text = f"*{words.unwritten(one.unwritten)}*"
+        elif one.role == "user":
             text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         parts.append(text)
     return "\n\n".join(parts) + "\n"

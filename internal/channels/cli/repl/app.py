@@ -34,6 +34,7 @@ from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, Term
 from internal.config.terminal_env import TerminalFacts, terminal_facts
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
+from internal.i18n.runs import RunMessages
 
 _CLOSE_TIMEOUT_SECONDS = 5.0
 
@@ -300,13 +301,17 @@ async def _load_renderer() -> None:
 
 def _limits(messages: MessageCatalog, about: AgentDefaults) -> str:
     """Return the line that says when a run ends."""
-    name = "limits" if about.max_cost is not None else "limits_without_cost"
-    return messages(
-        name,
+    unpriced = RunMessages(messages.language).cost_limit(
+        about.model, about.max_cost, about.max_tokens, is_priced=about.is_priced
+    )
+    has_cost = about.max_cost is not None and not unpriced
+    line = messages(
+        "limits" if has_cost else "limits_of_time" if unpriced else "limits_without_cost",
         iterations=about.max_iterations,
         minutes=f"{about.timeout_seconds / 60:g}",
         cost=format_cost(about.max_cost or 0.0),
     )
+    return f"{line}. {unpriced}" if unpriced else line
 
 
 def _shown_folder(folder: Path) -> str:

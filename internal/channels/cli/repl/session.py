@@ -198,7 +198,7 @@ class ReplSession:
             "model": self.model,
             "folder": self.place,
             "context": self.messages("context_part", percent=percent) if percent else "",
-            "cost": format_cost(view.cost) if view.cost else "",
+            "cost": format_cost(view.cost.dollars) if view.cost.dollars else "",
         }
 
     def _mode(self) -> str:
@@ -353,6 +353,7 @@ class ReplSession:
         """Set the services and use their language."""
         self.messages = MessageCatalog("repl", services.language)
         self.view.set_messages(self.messages)
+        self.view.key_page = services.client.key_page
         self._services.set_result(services)
 
     async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
@@ -368,13 +369,12 @@ class ReplSession:
         tasks = await client.tasks(session_id)
         last = (await client.task(tasks[0].task_id)).run_id if tasks else ""
         questions = await client.questions("open", session_id)
-        used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
         if not keeps_choices:
             self.choices.enter_session(mode, reviews_plans=reviews_plans)
         for one in messages:
-            self.view.add_message(one.role, one.text)
+            self.view.add_message(one.role, one.text, one.unwritten)
         for task in reversed([one for one in tasks if one.status in _OPEN]):
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):
@@ -383,9 +383,10 @@ class ReplSession:
             if waiting.is_given_back:
                 self.view.add_given_back(waiting.text)
         self._asked = len(self.view.questions)
-        self.view.cost = sum(one.cost or 0.0 for one in used)
+        self.view.cost.is_old = True
         self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
+        await self._read_cost()
         await self._mark_read()
         self.redraw()
 
@@ -488,23 +489,24 @@ class ReplSession:
         first, self.files = self.files, []
         files = [*first, *pasted]
         kept = self.shell.take_kept()
-        shown, text = text, "\n\n".join([text, *kept])
         if run is not None and not files:
             try:
                 # who sent a task need not have seen its events
                 is_own = self.view.is_own_task(run.task_id)
-                steered = await client.steer(run.task_id, text, "" if is_own else seen)
+                steered = await client.steer(run.task_id, text, "" if is_own else seen, kept)
             except GatewayError:
                 self.shell.keep(kept)
                 raise
             self.last_run = ""
             remark = self.messages("noted") if steered else self.messages("becomes_next")
-            self.view.add_sent(shown, f"{self._glyphs.noted} {remark}", whole=text)
+            self.view.add_sent(text, f"{self._glyphs.noted} {remark}")
             return
-        self.view.add_sent(shown, whole=text)
+        self.view.add_sent(text)
         self.redraw()
         chosen = {**self.choices.options(), **options}
-        request = TaskRequest(text, chosen, self.session_id, self.choices.profile, tuple(files))
+        request = TaskRequest(
+            text, chosen, self.session_id, self.choices.profile, tuple(files), commands=kept
+        )
         self._uploading = bool(files)
         try:
             ids = await client.submit(request, self._check_upload)
@@ -580,6 +582,8 @@ class ReplSession:
                         self.start(self._take_back(*self.view.given_back.popitem()))
                     self._send_queued()
                     self._call_attention()
+                    if self.view.cost.is_old:
+                        self.start(self._read_cost())
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
 
@@ -596,6 +600,17 @@ class ReplSession:
             self.attention(self.messages("attention_done"))
         if seconds:
             self.start(self._mark_read())
+
+    async def _read_cost(self) -> None:
+        """Read what the session has cost; without the gateway what was known stays."""
+        self.view.cost.is_old, session_id = False, self.session_id
+        if session_id is None:
+            return
+        with suppress(GatewayError):
+            used = await (await self.ready()).client.usage("session", session_id)
+            if self.session_id == session_id:
+                self.view.cost.dollars = sum(one.cost or 0.0 for one in used)
+                self.redraw()
 
     async def _mark_read(self) -> None:
         """Record that the session was read here; without the gateway it stays unread."""

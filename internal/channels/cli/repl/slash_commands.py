@@ -42,7 +42,7 @@ from internal.channels.network_choice import (
     format_network_choice,
     parse_network_choice,
 )
-from internal.i18n.catalog import load_catalog
+from internal.i18n.catalog import MessageCatalog, load_catalog
 
 _DEFAULT = "default"
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
@@ -219,9 +219,19 @@ async def _permissions(context: SlashContext, arguments: str) -> None:
         return
     if chosen:
         choices.set_mode(chosen)
-    meaning = messages(f"mode_{choices.mode}")
+    more = f"mode_more_{choices.mode}"
+    meaning = _mode_meaning(context, choices.mode) + (messages(more) if more in messages else "")
     context.print_message("mode_is", mode=choices.mode, meaning=meaning)
     await _list_rules(context)
+
+
+def _mode_meaning(context: SlashContext, mode: str) -> str:
+    return MessageCatalog("modes", context.session.messages.language)(mode)
+
+
+def _permission_values(context: SlashContext) -> Values:
+    modes = [Value(mode, _mode_meaning(context, mode)) for mode in Mode]
+    return [*modes, *map(Value, ("allow ", "deny ", "remove "))]
 
 
 async def _add_rule(context: SlashContext, action: str, rule: str) -> None:
@@ -414,7 +424,9 @@ async def _export(context: SlashContext, arguments: str) -> None:
         context.print_message("no_session_yet")
         return
     client = (await context.session.ready()).client
-    text = transcript_markdown(await client.transcript(session_id), session_id)
+    text = transcript_markdown(
+        await client.transcript(session_id), session_id, context.session.messages.language
+    )
     path = context.folder / (arguments or f"{session_id}.md")
     try:
         with path.expanduser().open("x", encoding="utf-8") as file:
@@ -460,7 +472,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
         "permissions",
         "[MODE|allow|deny|remove]",
         _permissions,
-        lambda _context: [Value(one) for one in (*Mode, "allow ", "deny ", "remove ")],
+        _permission_values,
     ),
     SlashCommand(
         "network",

@@ -11,6 +11,7 @@ from internal.channels.cli.command_output import format_duration, format_tokens
 from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, truncate_line
 from internal.channels.cli.render.theme import Glyphs
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 
 AWAITS_TASKS = "await_tasks"
@@ -127,7 +128,8 @@ def _describe_activity(
     name, detail = messages("thinking") if run.thinking else "", ""
     if run.tools:
         call = next(reversed(run.tools.values()))
-        name = truncate_line(str(call["tool_name"]), _MAX_TOOL_NAME_WIDTH)
+        label = tool_label(str(call["tool_name"]), str(call.get("title", "")))
+        name = truncate_line(label, _MAX_TOOL_NAME_WIDTH)
         detail = run.progress or first_line(describe_arguments(call.get("arguments", {})))
     elif plan is not None:
         steps = plan["steps"]

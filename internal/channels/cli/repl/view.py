@@ -1,29 +1,25 @@
 """Turns the events of a session into rows: printed ones, and live ones below them."""
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from internal.channels.cli.command_output import format_duration
-from internal.channels.cli.records import ABOUT_FILES
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
-from internal.channels.cli.render.question_panel import LOCAL_PRINCIPAL, QuestionPanel
+from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
 from internal.channels.cli.render.subtask_rows import SubtaskRows
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
-
-# words for models around texts of others: see mark_untrusted
-_MARKS = re.compile(
-    r"^\[[0-9a-f]{16}: what follows came from .*\]\n|\n\[[0-9a-f]{16}: end\]$", re.MULTILINE
-)
+from internal.normal_forms.untrusted_marks import without_marks
 
 _MIN_THOUGHT_SECONDS = 0.1
 _MAX_CHANGED = 5
@@ -48,6 +44,17 @@ class RequestUsage(NamedTuple):
     def percent(self) -> int:
         """How full the context window is."""
         return round(100 * self.input / self.window) if self.window else 0
+
+
+@dataclass
+class SessionCost:
+    """Cost of a session in US dollars, as far as prices are known.
+
+    It `is_old` if a run has ended since it was read.
+    """
+
+    dollars: float = 0.0
+    is_old: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,8 +94,7 @@ class TranscriptView:
         self.last_answer = ""
         self.changes: list[str] = []
         """The diffs of the changed files, oldest first."""
-        self.cost = 0.0
-        """What the session has cost, in US dollars, as far as prices are known."""
+        self.cost = SessionCost()
         self.ended_after = 0.0
         """How long a run took that has ended, in seconds, until someone has taken notice of it."""
         self.waiting: dict[int, str] = {}
@@ -97,6 +103,8 @@ class TranscriptView:
         """The messages of this terminal that were given back, until they are in the input again."""
         self.stopped: set[str] = set()
         """The ids of tasks that this terminal stopped."""
+        self.key_page = ""
+        """The address at which a key of a model is entered, "" if no page is served."""
         self.rows = EventRows(messages, glyphs)
         self.panel = QuestionPanel(messages, glyphs)
         self.subtasks = SubtaskRows(messages, glyphs)
@@ -121,9 +129,9 @@ class TranscriptView:
         """The running run, else the next queued one."""
         return self.runs.current
 
-    def add_sent(self, text: str, remark: str = "", *, whole: str = "") -> None:
-        """Show text that this terminal sent, as a part of `whole` if that is given."""
-        self._own_texts.append(whole or text)
+    def add_sent(self, text: str, remark: str = "") -> None:
+        """Show text that this terminal sent."""
+        self._own_texts.append(text)
         self.print_lines("you", self.rows.user_message(text, remark))
 
     def remove_sent(self, text: str) -> None:
@@ -131,8 +139,11 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
 
-    def add_message(self, role: str, text: str) -> None:
+    def add_message(self, role: str, text: str, unwritten: str = "") -> None:
         """Show a message that was not streamed to this terminal."""
+        if unwritten:
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten(unwritten))])
+            return
         if role == "user":
             self.print_lines("you", self.rows.user_message(text))
             return
@@ -147,7 +158,7 @@ class TranscriptView:
         self.thoughts = ""
         self.subtasks, self.moved = SubtaskRows(self._messages, self._glyphs), {}
         self.request, self.last_answer, self.changes = RequestUsage(), "", []
-        self.cost = 0.0
+        self.cost = SessionCost()
 
     def set_messages(self, messages: MessageCatalog) -> None:
         """Change the language."""
@@ -244,7 +255,7 @@ class TranscriptView:
                 self.subtasks.add_created(event)
             case "workflow.result.final" | "workflow.result.cancelled" as name:
                 self._end_questions(event["run_id"])
-                self.cost += payload.get("cost") or 0.0
+                self.cost.is_old = True
                 if event["task_id"] in self.moved:
                     text = self.moved.pop(event["task_id"])
                     result = payload if name == "workflow.result.final" else None
@@ -253,9 +264,15 @@ class TranscriptView:
                 elif row_of_end := self.subtasks.add_event(event):
                     self.print_lines("row", [row_of_end])
             case _ if event["task_id"] not in self.moved:
+                self._count_tokens(event.get("correlation_id", ""), event["event"], payload)
                 self.subtasks.add_event(event)
             case _:
                 pass
+
+    def _count_tokens(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
+        """Add the tokens of a reply to those of its outermost run, which is at work."""
+        if name == "workflow.node.output.summary" and (run := self.runs.runs.get(run_id)):
+            run.tokens += sum(payload["usage"].values())
 
     def _add_state_event(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
@@ -286,8 +303,8 @@ class TranscriptView:
             self.print_lines("row", [self.rows.note(self._run_messages.left_out(*lost))])
         elif name == "workflow.input.waiting":
             self._add_waiting(payload["number"], payload["state"], payload["task"])
-        elif name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
-            self.print_lines("row", [self.rows.note(payload["error"])])
+        elif name == "workflow.notice":
+            self.print_lines("row", [self.rows.note(payload["text"])])
 
     def _add_waiting(self, number: int, state: str, text: str) -> None:
         """Note what became of a message that no model has read."""
@@ -363,8 +380,8 @@ class TranscriptView:
             self._queue.append(_Item("note", (self.rows.note(self._run_messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
+        self._count_tokens(run_id, "workflow.node.output.summary", summary)
         if run := self.runs.runs.get(run_id):
-            run.tokens += sum(summary["usage"].values())
             run.thinking, run.notice = False, ""
         self.thoughts = summary.get("thinking", "")
         if self.thoughts:
@@ -415,7 +432,7 @@ class TranscriptView:
                 if run is not None:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
-                self.output = (payload["tool_name"], _MARKS.sub("", text))
+                self.output = (tool_label(payload["tool_name"]), without_marks(text))
                 if isinstance(diff := payload.get("metadata", {}).get("diff"), str):
                     self.changes.append(diff)
                 if payload["call_id"] not in self._refused:  # else the answer's row has said it
@@ -425,7 +442,7 @@ class TranscriptView:
 
     def _add_input(self, task_id: str, payload: Mapping[str, Any]) -> None:
         if payload.get("resumed"):
-            self.print_lines("note", [self.rows.note(self._messages("resumed"))])
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten("resumed"))])
             return
         text = payload["task"]
         read = next((number for number, each in self.waiting.items() if each == text), None)
@@ -434,6 +451,8 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
         elif task_id not in self._own_tasks or payload.get("steer"):
+            for ran in payload.get("commands", ()):
+                self.print_lines("row", [self.rows.own_command(ran)])
             channel = payload["channel"]
             remark = self._messages("noted") if payload.get("steer") else ""
             self.print_lines(
@@ -444,7 +463,6 @@ class TranscriptView:
         self._close()
         self.waiting.clear()  # what it has not read is the next task now
         self.ended_after = result["duration_ms"] / 1000
-        self.cost += result.get("cost") or 0.0
         answer = result["final_answer"]
         self.last_answer = answer or self.last_answer
         is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
@@ -460,6 +478,8 @@ class TranscriptView:
             self.print_lines("row", [row(sentence)])
             if details := self._run_messages.details(reason, code, error):
                 self.print_lines("row", [self.rows.faint(f"  {truncate_line(details, 2_000)}")])
+            if hint := self._run_messages.key_hint(code, self.key_page):
+                self.print_lines("row", [self.rows.note(hint)])
         elif self._run_messages.is_limit(reason):
             mark = self._glyphs.note
             self.print_lines("note", [self.rows.limit(sentence)])
@@ -482,15 +502,21 @@ class TranscriptView:
         if event["task_id"] not in self.stopped and result["requested_via"] != "cli":
             by = result["requested_by"]
             who = {
-                "who": self._messages("you") if by == LOCAL_PRINCIPAL else by,
+                "who": self._messages("you")
+                if by == LOCAL_PRINCIPAL
+                else result.get("requested_name") or by,
                 "via": result["requested_via"],
             }
             text = self._messages("stopped_by", **who)
-        self.print_lines("over", [self.rows.faint(f"{self._glyphs.stopped} {text}")])
+        mark = f"{self._glyphs.stopped} {text}"
+        has_run = result.get("duration_ms", 0) > 0
+        row = self.rows.result(result, f"{mark} ·") if has_run else self.rows.faint(mark)
+        self.print_lines("over", [row])
         self._end_run(event)
 
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
+        self.cost.is_old = True
         self.is_plan_over |= event["run_id"] == self._plan_run
         self._last_reply = ""
         self._end_questions(event["run_id"])

@@ -47,7 +47,8 @@ class ChangesView(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was
-    too large to look at all of it. `total` counts all changes, `changes` are at most `limit`.
+    too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most
+    `limit`.
     """
 
     changes: list[FileChangeView]
@@ -60,7 +61,7 @@ class ChangeDiffView(msgspec.Struct, frozen=True):
     """The difference between a file before and after a run, as a unified diff.
 
     `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept`
-    because it was too large, or `cut`.
+    because it was too large or no call named it, or `cut`.
     """
 
     change: FileChangeView

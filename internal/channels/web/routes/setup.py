@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from internal.agent.domain.errors import Conflict
+from internal.agent.domain.errors import Conflict, InvalidRequest
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Name, RequestModel
 from internal.channels.web.services import (
@@ -63,6 +63,27 @@ class LarkAppRequest(RequestModel, frozen=True):
         return LarkApp(self.app_id, self.app_secret, self.domain)
 
 
+class CheckLarkRequest(RequestModel, frozen=True):
+    """The credentials of an app to check; without them those of the channel that runs."""
+
+    app_id: Credential | None = None
+    app_secret: Credential | None = None
+    domain: Name = "feishu"
+
+    @property
+    def app(self) -> LarkApp | None:
+        """The credentials, None for those of the channel that runs.
+
+        Raises:
+            InvalidRequest: one of the two is missing.
+        """
+        if self.app_id is None and self.app_secret is None:
+            return None
+        if self.app_id is None or self.app_secret is None:
+            raise InvalidRequest("Name app_id and app_secret, or none of them.")
+        return LarkApp(self.app_id, self.app_secret, self.domain)
+
+
 async def list_providers(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProvidersView:
     """List the providers of models, and whether their keys are set. Requires the owner role."""
     return _setup(request).list_providers(request.principal)
@@ -105,8 +126,8 @@ async def show_lark(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LarkAppV
     return _setup(request).show_lark(request.principal)
 
 
-async def check_lark(request: ApiRequest[EmptyRequest, LarkAppRequest]) -> Findings:
-    """Check an app at Lark, without storing it."""
+async def check_lark(request: ApiRequest[EmptyRequest, CheckLarkRequest]) -> Findings:
+    """Check an app at Lark, without storing it: its bot, scopes, events and callbacks."""
     return Findings(await _setup(request).check_lark(request.principal, request.body.app))
 
 

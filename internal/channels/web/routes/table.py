@@ -96,6 +96,7 @@ from internal.channels.web.routes.reviews import (
 from internal.channels.web.routes.sessions import CommandsView
 from internal.channels.web.routes.setup import (
     CheckKeyRequest,
+    CheckLarkRequest,
     ChooseModelRequest,
     LarkAppRequest,
     StoreKeyRequest,
@@ -522,7 +523,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/api/channels/lark/check",
         setup.check_lark,
         Findings,
-        body=LarkAppRequest,
+        body=CheckLarkRequest,
         errors=(409,),
     ),
     Endpoint(

@@ -13,6 +13,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.delegation.subtask import Subtask, WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import add_commands
 from internal.agent.domain.tasks import Feedback, Run, Status, StopReason, Task, TaskFilter
 from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
@@ -43,8 +44,11 @@ class TaskListView(TaskView, frozen=True):
     """A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "".
 
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
-    is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended
+    is the number of files that it made. `cost` is that of the task and all subtasks below it, in US
+    dollars, as far as prices are known. `reports` are the ended
     subtasks that it reports to the person; nobody wrote the instruction of such a task.
+    `calls_not_run` counts the last calls of its run if they were not run: it is completed without
+    them.
     """
 
     parent_task_id: TaskId | None
@@ -55,6 +59,7 @@ class TaskListView(TaskView, frozen=True):
     cost: float | None
     started_at: str | None
     completed_at: str | None
+    calls_not_run: int
 
 
 class TasksPage(msgspec.Struct, frozen=True):
@@ -77,7 +82,8 @@ class SubtaskView(msgspec.Struct, frozen=True):
     """A subtask. `number` counts those of the outermost task from 1; `total` is how many they were.
 
     `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first
-    500 characters. `cost` is in US dollars, if known.
+    500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US
+    dollars, as far as prices are known.
     """
 
     task_id: TaskId
@@ -145,6 +151,7 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
         ),
         idempotency_key=scoped_key("tasks", task.idempotency_key),
         one_shot=task.one_shot,
+        prompt=add_commands(task.task, task.commands) if task.commands else "",
     )
     submitted = await services.gateway.submit(submission, request.principal)
     created = CreatedTask(*msgspec.structs.astuple(submitted))
@@ -205,6 +212,7 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
         channel=request.channel,
         idempotency_key=body.idempotency_key,
         writing=read_writing(body.seen),
+        prompt=add_commands(body.text, body.commands) if body.commands else "",
     )
 
 
@@ -239,7 +247,7 @@ def _options(task: CreateTaskRequest) -> TaskOptions:
 
 
 def _list_view(item: TaskListItem) -> TaskListView:
-    task, summary = item
+    task, summary, spending = item
     return TaskListView(
         **task_fields(task),
         parent_task_id=task.parent_task_id,
@@ -247,7 +255,8 @@ def _list_view(item: TaskListItem) -> TaskListView:
         path="" if summary.subtask is None else summary.subtask.path,
         reports=task.reports,
         files=summary.files,
-        cost=summary.cost,
+        cost=spending.cost,
+        calls_not_run=summary.calls_not_run,
         **_times(summary.started, summary.ended),
     )
 
@@ -275,7 +284,7 @@ def _details(tree: TaskTree) -> TaskDetails:
             if own.subtask is not None
         ],
         artifacts=[artifact_view(each) for each in tree.artifacts],
-        total_cost=tree.cost,
+        total_cost=tree.run.cost or 0.0,
         calls_not_run=tree.calls_not_run,
     )
 

@@ -18,7 +18,12 @@ from internal.agent.domain.chats import (
     OutgoingMessage,
 )
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    InputReceived,
+    Notice,
+    ResultCancelled,
+)
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import RoleAssignment
 from internal.agent.domain.tasks import Origin
@@ -282,10 +287,11 @@ async def test_the_context_of_a_reply_has_the_reason_of_a_stop(delivery: Deliver
         await delivery.database.write(work)
     reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "user_stop")
     here = run.session_id
-    stopped = ReplyContext("count", "no longer needed", session_id=here)
+    stopped = ReplyContext("count", "no longer needed", session_id=here, person="local")
     assert await delivery.get_reply_context(reply) == stopped
     final = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
-    assert await delivery.get_reply_context(final) == ReplyContext("count", "", session_id=here)
+    plain = ReplyContext("count", "", session_id=here, person="local")
+    assert await delivery.get_reply_context(final) == plain
 
 
 async def test_without_a_run_or_a_question_there_is_no_context(delivery: Delivery) -> None:
@@ -305,7 +311,7 @@ async def test_the_context_of_a_reply_names_the_others_and_the_files_that_were_n
         for sender in ("echo:a:mei", "echo:a:lin", "echo:a:mei", "local", "echo:a:lin")
     ]
     problems = [
-        DiagnosticError(phase="files", error="a.pdf: it is damaged"),
+        Notice(about="input_files", text="a.pdf: it is damaged"),
         DiagnosticError(phase="gate", error="no plan"),
     ]
     for work in (
@@ -318,7 +324,8 @@ async def test_the_context_of_a_reply_names_the_others_and_the_files_that_were_n
     reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
     context = await delivery.get_reply_context(reply)
     others, damaged = ("echo:a:lin", "local"), ("a.pdf: it is damaged",)
-    assert context == ReplyContext("count", "", others, damaged, run.session_id)
+    expected = ReplyContext("count", "", others, damaged, run.session_id, person="echo:a:mei")
+    assert context == expected
     unfinished = await Chats(delivery.database, stores).list_unfinished_in("echo:a:chat")
     assert [task.origin for _, task in unfinished] == [origin]
     assert await Chats(delivery.database, stores).list_unfinished_in("echo:a:other") == []

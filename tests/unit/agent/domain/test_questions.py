@@ -65,7 +65,7 @@ def test_previews_are_added_by_call_id() -> None:
         (approve(), None),
         (Answer(ID, "reject", "ou_1", "lark", name="Ada"), "Not run: Ada said no."),
         (Answer(ID, "reject", "ou_1", "lark", "too risky"), "Not run: ou_1 said no: too risky."),
-        (approve(c1=False), "Not run: local said no."),
+        (approve(c1=False), "Not run: the owner said no."),
         (Answer(ID, "reject", "local", "cli", items={"c1": True}), None),
         (
             Answer(ID, "expired", NOBODY, "the clock", items={"c1": True}),

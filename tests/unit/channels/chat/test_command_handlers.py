@@ -54,7 +54,9 @@ async def test_without_runs(app: EchoApp, handlers: CommandHandlers) -> None:
     for text, key in expected.items():
         assert await reply(app, handlers, text) == phrases(key), text
     status = await reply(app, handlers, "/status")
-    assert status == f"{phrases('idle')}\n{phrases('not_isolated')}"
+    asks = "Reads without asking; asks before each change and command."
+    mode = phrases("mode_is", name="Ask first", meaning=asks)
+    assert status == f"{phrases('idle')}\n{phrases('not_isolated')}\n{mode}"
 
 
 async def test_a_mistyped_command_gets_a_suggestion(

@@ -44,7 +44,7 @@ def test_short_ids_are_unique_endings_that_are_found() -> None:
 def client_of(server: AnsweringServer, *statuses: str) -> GatewayClient:
     """Return a client of a gateway with a task of each status, newest first."""
     tasks = [
-        TaskItem(f"task-{n}", "session-1", "do", "cli", "m", status, None, "")._asdict()
+        TaskItem(f"task-{n}", "session-1", "do", "cli", "m", status, None, "", 0)._asdict()
         for n, status in enumerate(statuses)
     ]
     server.answers["/api/tasks"] = (200, json.dumps({"tasks": tasks}).encode())
@@ -55,6 +55,8 @@ def client_of(server: AnsweringServer, *statuses: str) -> GatewayClient:
         "updated": "",
         "status": None,
         "tasks": 1,
+        "stop_reason": None,
+        "calls_not_run": 0,
     }
     server.answers["/api/sessions"] = (200, json.dumps({"sessions": [session]}).encode())
     return GatewayClient(HttpTransport(HttpEndpoint(server.url, lambda: "t"), lambda: None))

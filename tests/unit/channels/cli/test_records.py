@@ -42,8 +42,18 @@ def test_age_has_one_unit(seconds: int, expected: tuple[str, int]) -> None:
 
 
 def test_session_without_a_task_has_an_empty_status() -> None:
-    session = SessionItem("session-1", "Title", "cli", TIME, None, 0)
+    session = SessionItem("session-1", "Title", "cli", TIME, None, 0, None, 0)
     assert session.cells == ("session-1", "2026-01-02 03:04", "cli", "", "Title")
+
+
+def test_lists_tell_what_a_task_lacks_at_its_end() -> None:
+    session = SessionItem("session-1", "Title", "cli", TIME, "completed", 1, "max_iterations", 0)
+    assert session.cells[3] == "stopped at its step limit"
+    ended = session._replace(stop_reason="final_answer")
+    assert ended.cells[3] == "completed"
+    assert ended._replace(calls_not_run=2).cells[3] == "completed, 2 calls were not run"
+    failed = ended._replace(status="failed", stop_reason="error", calls_not_run=2)
+    assert failed.cells[3] == "failed"
 
 
 def test_question_shows_its_calls_or_else_its_title() -> None:

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from internal.llm.addresses.model_list import MAX_MODELS, doubt_listed_model, parse_models
+from internal.llm.addresses.model_list import (
+    MAX_MODELS,
+    doubt_listed_model,
+    parse_models,
+    parse_windows,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +72,24 @@ def test_a_model_that_is_not_listed_is_doubted_with_the_nearest_names() -> None:
     said = doubt_listed_model("qwen3-mx", listed, "Acme")
     assert said == "Acme does not list the model qwen3-mx; near it are qwen3-max, qwen3-plus."
     assert doubt_listed_model("zzz", listed, "Acme") == "Acme does not list the model zzz."
+
+
+@pytest.mark.parametrize(
+    ("entry", "window"),
+    [
+        ({"max_model_len": 32_768}, 32_768),
+        ({"context_length": 131_072}, 131_072),
+        ({"max_context_length": 131_072, "loaded_context_length": 4_096}, 4_096),
+        ({"meta": {"n_ctx_train": 8_192}}, 8_192),
+        ({"meta": {"n_ctx_train": 8_192, "n_ctx": 2_048}}, 2_048),
+        ({"max_model_len": "32768"}, None),
+        ({"max_model_len": -1, "meta": 3}, None),
+        ({"max_model_len": True}, None),
+    ],
+)
+def test_windows_are_read_as_servers_list_them(
+    entry: dict[str, object], window: int | None
+) -> None:
+    body = json.dumps({"data": [{"id": "m", **entry}]}).encode()
+    assert parse_windows(body).get("m") == window
+    assert parse_windows(b"<html>") == {}

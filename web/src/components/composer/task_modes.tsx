@@ -5,7 +5,7 @@ import type { MeView, Mode } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useModeMessages } from '../../i18n/modes';
 import { useListed } from '../../state/sessions';
-import { isWider, modeOf, offeredModes, reviewsPlans, setTaskOptions, useTaskOptions } from '../../state/task_options';
+import { isWider, MODES, modeOf, offeredModes, reviewsPlans, setTaskOptions, useTaskOptions } from '../../state/task_options';
 
 interface Props {
   session: string | null;
@@ -60,6 +60,7 @@ function ModeDialog(props: { name: string; mode: Mode; me: MeView | undefined; o
   const { me } = props;
   const t = useMessages();
   const m = useModeMessages();
+  const offered = offeredModes(me);
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   const choose = (mode: Mode) => {
@@ -69,7 +70,7 @@ function ModeDialog(props: { name: string; mode: Mode; me: MeView | undefined; o
   return (
     <dialog ref={dialog} aria-label={t.mode} closedby="any" onClose={props.onClose} className="m-auto w-[min(28rem,calc(100vw-2rem))] rounded-xl border border-line bg-raised p-2">
       <ul>
-        {offeredModes(me).map((mode) => (
+        {MODES.filter((mode) => mode === props.mode || offered.includes(mode)).map((mode) => (
           <li key={mode}>
             <button
               type="button"

@@ -1,5 +1,6 @@
 import { useDecisionMessages } from '../../i18n/decision';
 import type { ApprovalItem } from '../../stream/events';
+import { toolLabel } from '../../lib/tool_label';
 import { FileChips } from '../files/file_chips';
 import { Key } from './choices';
 import { CodeText, Diff } from './code_text';
@@ -28,11 +29,11 @@ export function PermissionCalls(props: {
                   checked={!isExcluded}
                   disabled={onToggleCall === undefined}
                   onChange={() => onToggleCall?.(call.call_id)}
-                  aria-label={d.include(call.tool)}
+                  aria-label={d.include(toolLabel(call.tool, call.title))}
                   className="size-3.5 accent-accent"
                 />
                 {at < 9 && <Key>{at + 1}</Key>}
-                <span className={`font-mono text-[13px] ${isExcluded ? 'text-dim line-through' : ''}`}>{call.tool}</span>
+                <span className={`font-mono text-[13px] ${isExcluded ? 'text-dim line-through' : ''}`}>{toolLabel(call.tool, call.title)}</span>
               </label>
             )}
             <div className={calls.length > 1 ? 'ml-[1.375rem]' : ''}>
@@ -54,7 +55,7 @@ function CallText({ call }: { call: ApprovalItem }) {
   const d = useDecisionMessages();
   const text = (
     <>
-      <CodeText text={call.what} label={d.command(call.tool)} />
+      <CodeText text={call.what} label={d.command(toolLabel(call.tool, call.title))} />
       {call.whole && (
         <div className="mt-1 text-[13px] text-warn">
           {d.tooLong}

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { listCommands, readCommand, stopCommand, type BackgroundCommand, type CommandOutput } from '../../api/commands';
+import { listCommands, readCommand, stopCommand, type BackgroundCommand, type PrintedOutput } from '../../api/commands';
 import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 
@@ -87,7 +87,7 @@ export function BackgroundCommands({ session, changes }: { session: string; chan
 /** The end of what a command printed; it is read again while the command runs. */
 function Output({ session, command }: { session: string; command: BackgroundCommand }) {
   const f = useFileMessages();
-  const [output, setOutput] = useState<CommandOutput | null>();
+  const [output, setOutput] = useState<PrintedOutput | null>();
   const running = command.ended == null;
   useEffect(() => {
     let current = true;

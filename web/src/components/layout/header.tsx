@@ -9,7 +9,7 @@ import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
 import { useTaskOptions } from '../../state/task_options';
 import { useListed, useTitle } from '../../state/sessions';
-import { StatusIcon } from '../thread/status_icon';
+import { StatusIcon, useStatusView } from '../thread/status_icon';
 
 const SessionDialog = lazyComponent(() => import('./session_dialog').then((module) => module.SessionDialog));
 
@@ -27,8 +27,7 @@ export function Header(props: {
   const title = useTitle(props.session);
   const workspace = useListed(props.session)?.workspace ?? '';
   const run = useSessionStore((store) => runOf(store.state));
-  const status = run?.status;
-  const awaitsTasks = status === 'waiting' && run?.reason === 'await_tasks';
+  const statusView = useStatusView();
   const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
   const chosen = useTaskOptions(props.session ?? 'new');
   const network = (chosen.network || props.me?.network) as MeView['network'];
@@ -67,10 +66,10 @@ export function Header(props: {
         )}
         {chosen.profile !== '' && <span className="hidden sm:inline">{chosen.profile}</span>}
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>
-        {status !== undefined && props.session !== null && (
+        {run !== undefined && props.session !== null && (
           <span data-testid="status" className="flex items-center">
-            <StatusIcon status={awaitsTasks ? 'running' : status} />
-            {awaitsTasks ? t.awaitsTasks : t.status[status]}
+            <StatusIcon run={run} />
+            {statusView(run).text}
           </span>
         )}
       </span>

@@ -1,10 +1,9 @@
 import { useEffect, useState, type ReactNode } from 'react';
 import { sumTokens } from '../../state/run_reducer';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
-import { isOver, spendingOf, type PlanLine, type State } from '../../state/session_state';
+import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { useRunMessages } from '../../i18n/runs';
 import { useFileMessages } from '../../i18n/files';
 import { SessionFiles } from '../files/session_files';
 import { newestVersions } from '../../state/versions';
@@ -72,10 +71,8 @@ function Overview({ state }: { state: State }) {
   const plan = planOf(state);
   const ended = state.runs.filter((run) => isOver(run.status)).length;
   const results = state.thread.lines.filter((line) => line.kind === 'tool' && line.status !== 'running').length;
-  const spending = state.runs.map(spendingOf);
-  const usage = sumTokens(spending.map((one) => one.usage));
-  const costs = spending.flatMap((one) => (one.cost === null ? [] : [one.cost]));
-  const runMessages = useRunMessages();
+  const usage = sumTokens(state.runs.map((one) => one.usage));
+  const costs = state.runs.flatMap((one) => (one.cost === null ? [] : [one.cost]));
   const cost = costs.reduce((sum, one) => sum + one, 0);
   const unpriced = state.runs.some((run) => isOver(run.status)) ? f.costUnknown : '–';
   return (
@@ -103,15 +100,7 @@ function Overview({ state }: { state: State }) {
         <ul>
           {state.runs.slice(-20).toReversed().map((run) => (
             <li key={run.run} className="flex gap-1 py-0.5">
-              {run.status === 'waiting' && run.reason === 'await_tasks' ? (
-                <StatusIcon status="running" label={t.awaitsTasks} />
-              ) : (
-                <StatusIcon
-                  status={run.status}
-                  label={t.status[run.status]}
-                  isLimit={runMessages?.isLimit(run.reason ?? '') ?? false}
-                />
-              )}
+              <StatusIcon run={run} isLabelled />
               <span className="min-w-0 truncate">{run.channel === 'tasks' ? t.report : run.text || t.untitled}</span>
             </li>
           ))}

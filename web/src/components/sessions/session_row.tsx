@@ -65,7 +65,7 @@ export function SessionRow(props: {
           title={title}
           className="flex min-w-0 flex-1 items-center gap-1 py-1"
         >
-          {row.status === null ? <span className="glyph" /> : <StatusIcon status={row.status} label={t.status[row.status]} />}
+          {row.status === null ? <span className="glyph" /> : <StatusIcon run={{ status: row.status, reason: row.stop_reason, notRun: row.calls_not_run }} isLabelled />}
           <span className="min-w-0 flex-1">
             <span className={`block truncate ${isUnread ? 'font-semibold' : ''}`}>{title}</span>
             {row.found !== '' && row.found !== row.title && <Found text={row.found} wanted={props.found} />}

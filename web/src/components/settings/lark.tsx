@@ -8,6 +8,7 @@ import { Loaded } from './loaded';
 import { useChange, type Change } from './use_change';
 
 const HEALTH_REFRESH_MS = 5_000;
+const CHECK_STALE_MS = 60_000;
 
 /** The app of the Lark channel. */
 export function Lark() {
@@ -20,7 +21,7 @@ export function Lark() {
         {(app) => (
           <>
             <p className="isolate-text mb-2">{describe(app, s)}</p>
-            {app.enabled && <Connection />}
+            {app.enabled && <Connection app={app} />}
             {app.set_by === '' && <AppForm app={app} change={change} />}
             <FindingList findings={change.findings} />
           </>
@@ -32,19 +33,32 @@ export function Lark() {
 
 const time = (text: string) => new Date(text).toLocaleString();
 
-/** The state of the connection, which is read again while it is shown. */
-function Connection() {
+/** The state of the connection, which is read again while it is shown, and what its app is missing. */
+function Connection({ app }: { app: LarkAppView }) {
   const s = useSettingsMessages();
   const { data } = useQuery({ queryKey: ['lark-health'], queryFn: settingsApi.larkHealth, refetchInterval: HEALTH_REFRESH_MS });
-  if (data == null) return <p className="mb-4 text-warn">{s.larkNotRunning}</p>;
+  const { data: checked } = useQuery({
+    queryKey: ['lark-check', app.app_id, app.domain],
+    queryFn: () => settingsApi.checkLark({}),
+    staleTime: CHECK_STALE_MS,
+    retry: false,
+  });
+  if (data === undefined) return null;
+  if (data === null) return <p className="mb-4 text-warn">{s.larkNotRunning}</p>;
   const { detail = '', last_event: lastEvent = '' } = data;
   return (
     <div role="status" aria-label={s.larkState} className="mb-4">
-      <p className={data.ok ? '' : 'text-warn'}>{data.ok ? s.larkOk(time(data.since)) : s.larkTrouble(detail, time(data.since))}</p>
+      <p className={`isolate-text ${data.ok ? '' : 'text-warn'}`}>{data.ok ? s.larkOk(time(data.since)) : s.larkTrouble(inLanguage(detail, s), time(data.since))}</p>
       <p className="text-dim">{lastEvent === '' ? s.larkNoEvent : s.larkLastEvent(time(lastEvent))}</p>
-      {!data.ok && <p className="text-dim">{s.larkMissing}</p>}
+      {checked === undefined ? <p className="text-dim">{s.larkChecking}</p> : <FindingList findings={checked.findings} />}
     </div>
   );
+}
+
+/** Return the state of a connection with its first word, which is one of few, in the language of the page. */
+function inLanguage(detail: string, s: ReturnType<typeof useSettingsMessages>): string {
+  const [status = ''] = /^\w*/u.exec(detail) ?? [];
+  return `${s.larkStatus[status] ?? status}${detail.slice(status.length)}`;
 }
 
 function describe(app: LarkAppView, s: ReturnType<typeof useSettingsMessages>): string {

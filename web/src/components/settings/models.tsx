@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { api } from '../../api/client';
 import { settingsApi } from '../../api/settings';
 import type { Finding, ProvidersView, ProviderView } from '../../api/types.gen';
 import { useSettingsMessages } from '../../i18n/settings';
@@ -24,7 +25,7 @@ export function Models() {
             <OtherModel key={view.default} view={view} change={change} />
             <h3 className="mb-1.5 font-medium">{s.keys}</h3>
             <Keys view={view} change={change} />
-            <NewKey providers={view.providers} change={change} />
+            <NewKey view={view} change={change} />
           </>
         )}
       </Loaded>
@@ -35,6 +36,7 @@ export function Models() {
 function DefaultModel({ view, change }: { view: ProvidersView; change: Change }) {
   const s = useSettingsMessages();
   const usable = view.providers.filter((one) => one.key !== 'missing');
+  const { data: me } = useQuery({ queryKey: ['me'], queryFn: api.me });
   return (
     <>
       <label className="mb-1 flex flex-wrap items-center gap-3">
@@ -56,6 +58,7 @@ function DefaultModel({ view, change }: { view: ProvidersView; change: Change })
           ))}
         </select>
       </label>
+      {me?.is_priced === false && <p className="mb-1 text-[13px] text-warn">{s.unpriced(me.model)}</p>}
       <p className="isolate-text mb-4 text-[13px] text-dim">{view.set_by === '' ? '' : s.setBy(view.set_by)}</p>
     </>
   );
@@ -136,12 +139,30 @@ function Keys({ view, change }: { view: ProvidersView; change: Change }) {
   );
 }
 
-function NewKey({ providers, change }: { providers: readonly ProviderView[]; change: Change }) {
-  const s = useSettingsMessages();
-  const choices = providers.filter(
-    (one) => one.name !== 'offline' && (one.key !== 'set' || one.key_origin === 'stored'),
+/** Return the provider whose key an address such as `#key` or `#key=MODEL` asks for. */
+function wantedProvider(view: ProvidersView): ProviderView | undefined {
+  const asked = new URLSearchParams(location.hash.slice(1)).get('key');
+  if (asked === null) return undefined;
+  const name = asked === '' ? view.default : asked;
+  return (
+    view.providers.find((one) => name.startsWith(`${one.name}:`)) ??
+    view.providers.find((one) => one.models.includes(name)) ??
+    view.providers.find((one) => view.default.startsWith(`${one.name}:`))
   );
-  const [chosen, setChosen] = useState('');
+}
+
+const isChangeable = (one: ProviderView) => one.name !== 'offline' && (one.key !== 'set' || one.key_origin === 'stored');
+
+function NewKey({ view, change }: { view: ProvidersView; change: Change }) {
+  const s = useSettingsMessages();
+  const choices = view.providers.filter(isChangeable);
+  const [wanted] = useState(() => wantedProvider(view));
+  const [chosen, setChosen] = useState(wanted?.name ?? '');
+  const field = useRef<HTMLInputElement>(null);
+  const isElsewhere = wanted !== undefined && wanted.name !== 'offline' && !isChangeable(wanted);
+  useEffect(() => {
+    if (wanted !== undefined && !isElsewhere) field.current?.focus();
+  }, [wanted, isElsewhere]);
   const [key, setKey] = useState('');
   const [typed, setTyped] = useState<string | null>(null);
   const provider = choices.find((one) => one.name === chosen) ?? choices[0];
@@ -168,6 +189,11 @@ function NewKey({ providers, change }: { providers: readonly ProviderView[]; cha
   };
   return (
     <>
+      {isElsewhere && (
+        <p role="status" className="isolate-text mb-2 text-warn">
+          {s.keySetElsewhere(wanted.title, wanted.key_origin)}
+        </p>
+      )}
       <form
         className="flex flex-wrap items-end gap-2"
         onSubmit={(event) => {
@@ -195,6 +221,7 @@ function NewKey({ providers, change }: { providers: readonly ProviderView[]; cha
         <label className="flex min-w-48 flex-1 flex-col gap-1 text-[13px] text-dim">
           {s.key}
           <input
+            ref={field}
             type="password"
             autoComplete="off"
             spellCheck={false}

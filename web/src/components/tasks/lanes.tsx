@@ -62,14 +62,14 @@ function Lane(props: { lane: SubtaskLine; waitsFor: readonly number[]; open: boo
         className="block w-full rounded-xl px-3 pt-2 pb-1.5 text-left hover:bg-hover"
       >
         <span className="flex items-center gap-1.5">
-          <StatusIcon status={awaitsTasks ? 'running' : lane.status} />
+          <StatusIcon run={lane} />
           <span className="isolate-text min-w-0 flex-1 truncate font-medium">{path}</span>
           <ChevronRight size={14} aria-hidden="true" className={`flex-none text-dim ${open ? 'rotate-90' : ''}`} />
         </span>
         <span className={`isolate-text mt-0.5 block text-[13px] break-words text-dim ${open ? '' : 'line-clamp-2'}`}>{lane.preview}</span>
       </button>
       <div className="mt-auto flex min-h-8 items-center gap-2 px-3 pb-1.5 text-[13px] text-dim">
-        <span className={`isolate-text min-w-0 flex-1 truncate ${toneOf(lane, awaitsTasks)}`} title={lane.error}>
+        <span className={`isolate-text min-w-0 flex-1 truncate ${toneOf(lane, runs)}`} title={lane.error}>
           {lane.status === 'queued' && props.waitsFor.length > 0 ? texts.waitsFor(props.waitsFor) : describe(lane, t, texts, runs)}
         </span>
         <span className="flex-none tabular-nums">{facts.filter((fact) => fact !== '').join(' · ')}</span>
@@ -154,6 +154,8 @@ function MessageForm({ task, path }: { task: string; path: string }) {
 }
 
 function describe(lane: SubtaskLine, t: Messages, texts: TaskMessages, runs: RunMessages | null): string {
+  const exception = runs?.exception(lane) ?? '';
+  if (exception !== '') return exception;
   switch (lane.status) {
     case 'waiting':
       return lane.reason === 'await_tasks' ? texts.waitsForTasks : texts.waitsForYou;
@@ -168,9 +170,10 @@ function describe(lane: SubtaskLine, t: Messages, texts: TaskMessages, runs: Run
   }
 }
 
-function toneOf(lane: SubtaskLine, awaitsTasks: boolean): string {
+function toneOf(lane: SubtaskLine, runs: RunMessages | null): string {
+  if ((runs?.exception(lane) ?? '') !== '') return 'text-warn';
   if (lane.status === 'failed') return 'text-bad';
-  return lane.status === 'waiting' && !awaitsTasks ? 'text-warn' : '';
+  return lane.status === 'waiting' && lane.reason !== 'await_tasks' ? 'text-warn' : '';
 }
 
 /** The number of a task that is not completed yet. */

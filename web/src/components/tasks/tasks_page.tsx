@@ -10,7 +10,7 @@ import { useTaskMessages } from '../../i18n/tasks';
 import { formatCost, formatDuration, formatTime } from '../../lib/format';
 import { usePreferences } from '../../state/preferences';
 import { subscribe } from '../../state/session_store';
-import { StatusIcon } from '../thread/status_icon';
+import { StatusIcon, useStatusView } from '../thread/status_icon';
 
 const GROUPS = ['needs_me', 'running', 'done'] as const;
 const KEY = ['task-groups'];
@@ -61,8 +61,9 @@ function Row({ task }: { task: TaskListView }) {
   const t = useMessages();
   const texts = useTaskMessages();
   const language = usePreferences((preferences) => preferences.language);
-  const awaitsTasks = task.status === 'waiting' && task.stop_reason === 'await_tasks';
-  const state = awaitsTasks ? texts.waitsForTasks : task.stop_reason === 'blocked' ? texts.blocked : t.status[task.status];
+  const run = { status: task.status, reason: task.stop_reason, notRun: task.calls_not_run };
+  const statusView = useStatusView();
+  const state = task.stop_reason === 'blocked' ? texts.blocked : statusView(run).text;
   const place = task.path === '' ? '' : `${t.subtaskPath(task.path)} ${texts.of(task.parent)}`;
   const facts = [
     state,
@@ -76,7 +77,7 @@ function Row({ task }: { task: TaskListView }) {
         href={`/sessions/${task.session_id}#${task.task_id}`}
         className="-mx-2 flex items-start gap-1.5 rounded-lg px-2 py-1.5 hover:bg-hover"
       >
-        <StatusIcon status={awaitsTasks ? 'running' : task.status} />
+        <StatusIcon run={run} />
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3">
           <span className="min-w-0 flex-1 basis-60">
             <span className="isolate-text block truncate">{task.reports.length > 0 ? t.report : task.task}</span>

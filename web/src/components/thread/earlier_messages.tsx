@@ -2,6 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { api } from '../../api/client';
 import type { MessageView } from '../../api/types.gen';
+import { useMessages } from '../../i18n/catalog';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { MarkdownView } from './markdown_view';
@@ -22,6 +23,7 @@ export function EarlierEvents() {
 /** The conversation of the session that this one was branched from, up to the branch. */
 export function EarlierMessages({ session }: { session: string }) {
   const a = useRunActionMessages();
+  const t = useMessages();
   const { data: view } = useQuery({ queryKey: ['session', session], queryFn: () => api.session(session) });
   const origin = view?.forked_from ?? '';
   const pages = useInfiniteQuery({
@@ -45,7 +47,11 @@ export function EarlierMessages({ session }: { session: string }) {
         </button>
       )}
       {shown.map((one) =>
-        one.role === 'user' ? (
+        one.unwritten !== '' ? (
+          <p key={one.number} className="mt-3 text-[13px] text-dim">
+            {one.unwritten === 'resumed' ? t.resumed : t.report}
+          </p>
+        ) : one.role === 'user' ? (
           <p key={one.number} dir="auto" className={`mt-3 rounded-lg border border-line bg-side px-3 py-2 break-words whitespace-pre-wrap ${OUT_OF_VIEW}`}>
             {textOf(one)}
           </p>

@@ -2,12 +2,12 @@ import { memo, Suspense, useRef } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import {
   isOver as isEnded,
-  spendingOf,
   type EndLine,
   type InputLine,
   type LeftOutLine,
   type Line,
   type LiveNode,
+  type OwnCommandLine,
   type PlanLine,
   type QuestionLine,
   type SayLine,
@@ -41,6 +41,8 @@ export const LineView = memo(function LineView(
   switch (line.kind) {
     case 'input':
       return <Input line={line} {...row} />;
+    case 'own-command':
+      return <OwnCommand line={line} {...row} />;
     case 'say':
       return <Say line={line} {...row} />;
     case 'tool':
@@ -143,6 +145,28 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   );
 }
 
+/** A command that the person ran; the model read it with the message below. */
+function OwnCommand({ line, ...row }: RowProps & { line: OwnCommandLine }) {
+  const t = useMessages();
+  const runs = useRunMessages();
+  const failure = line.code === 0 ? '' : (runs?.callFailure({ exit: line.code }) ?? '');
+  return (
+    <ExpandableRow
+      {...row}
+      id={line.key}
+      glyph="$"
+      tone="text-dim"
+      title={<span className="sr-only">{t.ownCommand}</span>}
+      hint={<span className="isolate-text font-mono text-[13px] text-ink">{line.command}</span>}
+      end={failure !== '' && <span className="text-bad">{failure}</span>}
+    >
+      <pre tabIndex={0} aria-label={t.ownCommand} className="max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap">
+        {line.output === '' ? <span className="text-dim">{t.nothing}</span> : line.output}
+      </pre>
+    </ExpandableRow>
+  );
+}
+
 /** Answers are shown in full; long remarks between tool calls are collapsed to one line. */
 function Say({ line, ...row }: RowProps & { line: SayLine }) {
   const t = useMessages();
@@ -183,8 +207,9 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, answered === undefined)}</span>}
-      hint={answered === undefined && calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, true)}</span>}
+      // each call has a row of its own, or stands in the bar
+      hint={calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
@@ -213,21 +238,20 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const run = useSessionStore((store) => store.state.runs.find((one) => one.run === line.run));
   const isSubtask = run === undefined;
   const isLimit = runs?.isLimit(line.reason) ?? false;
-  // with its subtasks, as the panel says
-  const hasSubtasks = run !== undefined && run.subtasks !== null;
-  const { usage, cost } = hasSubtasks ? spendingOf(run) : line;
-  const duration = hasSubtasks && line.status !== 'cancelled' ? run.duration : line.duration;
+  // a subtask that outlasts its run adds to what that used
+  const { usage, cost } = run ?? line;
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const sentences = [
     line.status === 'completed' && !isLimit ? sentence : '',
     line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
   ];
-  const glyph = isLimit ? '⚠' : { completed: line.notRun === undefined ? '✓' : '!', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const isIncomplete = (runs?.exception({ status: line.status, reason: line.reason, notRun: line.notRun ?? 0 }) ?? '') !== '';
+  const glyph = isIncomplete ? '⚠' : { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     stop,
     line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),
-    duration > 0 ? formatDuration(duration) : '',
-    usage === null || usage.in + usage.out === 0
+    line.duration > 0 ? formatDuration(line.duration) : '',
+    usage.in + usage.cached + usage.out === 0
       ? ''
       : `${formatCount(usage.in + usage.cached)} ${t.short.in} ${formatCount(usage.out)} ${t.short.out}`,
     cost === null || cost === 0 ? '' : formatCost(cost),

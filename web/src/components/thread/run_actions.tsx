@@ -1,4 +1,5 @@
-import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
+import { useQuery } from '@tanstack/react-query';
+import { Check, Copy, GitBranch, KeyRound, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
@@ -12,8 +13,8 @@ import { Action, Failure, useAttempt } from './action';
 import { FeedbackButtons } from './feedback';
 
 const COPIED_MS = 1_500;
-/** Errors of the model that another key, address or default model ends. */
-const MODEL_SETTINGS_CODES = new Set(['model_key_refused', 'model_no_credit', 'model_quota_used_up', 'model_region_refused', 'model_not_found', 'model_without_tools']);
+/** Errors of the model that another address or default model ends; runs.json lists those that another key ends. */
+const MODEL_SETTINGS_CODES = new Set(['model_region_refused', 'model_not_found', 'model_without_tools']);
 
 /** What can be done with a run that has ended. */
 export function RunActions({ line }: { line: EndLine }) {
@@ -72,9 +73,7 @@ export function RunActions({ line }: { line: EndLine }) {
       {line.code.startsWith('model_') && isLast && (
         <Action icon={<SlidersHorizontal size={13} />} name={a.changeModel} busy={busy} onClick={() => dispatchEvent(new Event(CHOOSE_MODEL_EVENT))} />
       )}
-      {MODEL_SETTINGS_CODES.has(line.code) && isLast && (
-        <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />
-      )}
+      {isLast && <SettingsAction code={line.code} busy={busy} />}
       {isComplete && (
         <>
           <Action icon={<RefreshCw size={13} />} name={a.regenerate} busy={busy} onClick={regenerate} quiet />
@@ -85,6 +84,21 @@ export function RunActions({ line }: { line: EndLine }) {
       <Failure text={failure} />
     </span>
   );
+}
+
+/** Where the owner changes what the error of a model is about. */
+function SettingsAction({ code, busy }: { code: string; busy: boolean }) {
+  const a = useRunActionMessages();
+  const runs = useRunMessages();
+  const session = useSessionStore((store) => store.session) ?? '';
+  const { data: me } = useQuery({ queryKey: ['me'], queryFn: api.me });
+  if (me?.roles.includes('owner') !== true) return null;
+  if (runs?.needsKey(code)) {
+    const where = `/settings/models#key${taskOptions(session).model === '' ? '' : `=${encodeURIComponent(taskOptions(session).model)}`}`;
+    return <Action icon={<KeyRound size={13} />} name={a.enterKey} busy={busy} onClick={() => navigate(where)} />;
+  }
+  if (!MODEL_SETTINGS_CODES.has(code)) return null;
+  return <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />;
 }
 
 /** A message of a person that can be changed and sent in a branch. */

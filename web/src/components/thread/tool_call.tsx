@@ -2,9 +2,11 @@ import type { LiveNode, ToolLine } from '../../state/session_state';
 import { formatDuration } from '../../lib/format';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
+import { isMcp, toolLabel } from '../../lib/tool_label';
+import { withoutMarks } from '../../lib/marks';
 import { changedLines } from '../../lib/diff';
 import { useElapsed } from './elapsed';
-import { ExpandableRow, type RowProps } from './row';
+import { ExpandableRow, SentenceRow, type RowProps } from './row';
 
 const ToolDetails = lazyComponent(() => import('./tool_details').then((module) => module.ToolDetails));
 
@@ -27,19 +29,28 @@ export function gist(given: Record<string, unknown>): string {
   return text.replace(/\s+/g, ' ').slice(0, 300);
 }
 
+/** Return what a call that was not made is about: its subject, else its arguments, on one line. */
+export function refusedGist({ tool, what, subject }: { tool: string; what: string; subject: string }): string {
+  if (subject !== '') return subject;
+  const [first, ...rest] = what.split('\n');
+  return (first === tool || isMcp(tool) ? rest : [first, ...rest]).join(' ').replace(/\s+/g, ' ').slice(0, 300);
+}
+
 export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: LiveNode | undefined }) {
   const { glyph, tone } = TOOL_LOOK[line.status];
   const running = line.status === 'running';
-  const end = running ? <Elapsed since={line.time} /> : formatDuration(line.duration);
+  const took = line.status === 'denied' ? '' : formatDuration(line.duration);
+  const end = running ? <Elapsed since={line.time} /> : took;
   const output = running ? (live?.text ?? '') : '';
   const runs = useRunMessages();
-  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
-  const failed = stopped || (line.error.split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
+  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by, line.stopped.principal);
+  const refused = line.refusal && runs?.refusal(line.refusal);
+  const failed = stopped || refused || (withoutMarks(line.error).split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
   const { added, removed } = changedLines(line.diff);
   const hint = (
     <>
       {line.configuration.length > 0 && <span className="text-warn">⚠ {line.configuration.join(', ')} · </span>}
-      {gist(line.arguments) || line.denied}
+      {gist(line.arguments) || refusedGist({ tool: line.name, what: line.denied, subject: line.subject })}
       {line.diff !== '' && (
         <span className="tabular-nums">
           {' '}
@@ -49,17 +60,20 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
       {failed !== '' && <span className={line.status === 'denied' ? 'text-warn' : 'text-bad'}> · {failed}</span>}
     </>
   );
+  const declined = line.declined.length > 0 ? (runs?.callDeclined(line.declined) ?? '') : '';
   return (
-    <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} />} hint={hint} end={end}>
+    <>
+    <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} title={line.title} />} hint={hint} end={end}>
       <ToolDetails line={line} output={output} />
     </ExpandableRow>
+    {declined !== '' && <SentenceRow here={false}>{declined}</SentenceRow>}
+    </>
   );
 }
 
-function ToolName({ name }: { name: string }) {
-  const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
-  // as in the terminal and in chats
-  if (tool !== undefined) return <span className="isolate-text" title={name}>{`${tool.replace(/[_.-]+/g, ' ')} (${server})`}</span>;
+export function ToolName({ name, title }: { name: string; title: string }) {
+  const label = toolLabel(name, title);
+  if (label !== name) return <span className="isolate-text" title={name}>{label}</span>;
   return <span className="font-mono text-[13px]">{name}</span>;
 }
 

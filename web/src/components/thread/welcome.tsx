@@ -38,7 +38,7 @@ export function Welcome({ me }: { me: MeView | undefined }) {
         {me?.provider === 'offline' && !isDismissed && (
           <p className="mt-4 flex flex-wrap items-start gap-x-3 text-[13px] text-dim">
             <span>{t.offline}</span>
-            <Link href="/settings/models" className="flex-none text-accent hover:underline">
+            <Link href="/settings/models#key" className="flex-none text-accent hover:underline">
               {t.addKey}
             </Link>
             <button type="button" onClick={() => setPreferences({ offlineNoticeDismissed: true })} className="flex-none text-accent hover:underline">

@@ -102,6 +102,8 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield _sandbox([each for each in walls if each.name != _PACKAGES])
     yield from (each for each in walls if each.name == _PACKAGES)
     yield _model(settings)
+    if settings.cost_limit:
+        yield Check("cost", "warn", settings.cost_limit, f"Set llm.prices.{settings.model}.")
     if settings.transcription:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
         yield Check("audio", "ok", message)
@@ -173,6 +175,7 @@ def _channels(home: Path) -> Iterator[Check]:
             return
         endpoint = HttpEndpoint(address.url, lambda: home_folder.read_token(home))
         found = json.loads(endpoint.request("GET", "/health").body).get("channels", {})
+        app = json.loads(endpoint.request("GET", "/api/channels/lark").body)
     except (HomeError, Unreachable, ValueError):  # told already
         return
     if not found:
@@ -180,7 +183,8 @@ def _channels(home: Path) -> Iterator[Check]:
         yield Check("channels", "ok", "No chat channel is set up.", advice)
     for name, one in found.items():
         last = one.get("last_event") or "none yet"
-        sentence = f"{one['detail']}, since {one['since']}; last event: {last}."
+        simulated = "the simulator of Lark: " if name == "lark" and app.get("simulated") else ""
+        sentence = f"{simulated}{one['detail']}, since {one['since']}; last event: {last}."
         advice = "" if one["ok"] else "Settings → Lark, or the check of the app below, may say why."
         yield Check(f"channel {name}", "ok" if one["ok"] else "warn", sentence, advice)
 

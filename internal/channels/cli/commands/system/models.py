@@ -6,11 +6,11 @@ from internal.channels.cli.application import ListedModel
 from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.parser import CliParser, add_config, add_json
-from internal.channels.cli.commands.system import model_lessons, model_list
+from internal.channels.cli.commands.system import model_key, model_lessons, model_list
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output
 
-_SUBCOMMANDS = (model_list, model_lessons)
+_SUBCOMMANDS = (model_list, model_key, model_lessons)
 _HEADER = ("provider", "model", "key", "context", "output", "in $/M", "out $/M", "cached $/M")
 
 

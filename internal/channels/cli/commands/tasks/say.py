@@ -34,9 +34,7 @@ def run(args: Namespace, context: CommandContext) -> int:
             returned = [one.text for one in waiting if one.is_given_back]
             lost = "".join(f"\n{context.messages('given_back', text=text)}" for text in returned)
             new = f'larkspur -r {short_id(task.session_id)} -p "…"'
-            raise CliExit(
-                USAGE, f"The task has ended ({task.status}). Start a new one: {new}{lost}"
-            )
+            raise CliExit(USAGE, f"The task has ended ({task.state}). Start a new one: {new}{lost}")
         if task.status == "waiting" and task.stop_reason != "await_tasks":
             questions = await client.questions(session_id=task.session_id)
             own = [one.question_id for one in questions if one.task_id == task.task_id]

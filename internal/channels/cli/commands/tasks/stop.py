@@ -27,7 +27,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     async def work(client: GatewayClient) -> int:
         task = await find_task(client, args.id)
         if task.status not in ACTIVE:
-            raise CliExit(USAGE, f"{task.task_id} has ended: {task.status}.")
+            raise CliExit(USAGE, f"{task.task_id} has ended: {task.state}.")
         await client.stop(task.task_id)
         CommandOutput(Output()).line(task.task_id)
         return OK

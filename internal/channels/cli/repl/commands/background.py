@@ -6,7 +6,7 @@ from internal.channels.cli.records import BackgroundCommandItem
 from internal.channels.cli.render.text import StyledLine, sanitize, truncate_line
 from internal.channels.cli.repl.commands.context import MAX_CELL_WIDTH, SlashContext
 
-USAGE = "[ID | stop ID]"
+USAGE = "[NAME | stop NAME]"
 _MAX_LINES = 40
 """The last lines of the output of a command that are shown."""
 

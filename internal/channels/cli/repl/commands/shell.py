@@ -7,9 +7,13 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from internal.channels.cli.records import RunCommand
+
 _MAX_KEPT = 8_000
 """Characters of the output of a command that the model gets: its end."""
 _MAX_KEPT_COMMANDS = 10
+_MAX_COMMAND = 2_000
+"""Characters of a command that go along with the next message."""
 _MAX_SHOWN_LINES = 2_000
 _OUTPUT_TIMEOUT_SECONDS = 0.5
 """A process that left the group may hold the output open after the exit of the shell."""
@@ -65,7 +69,7 @@ class ShellRunner:
         self._transport: asyncio.SubprocessTransport | None = None
         self._stops = False
         """True if the command was ended before its process existed."""
-        self._kept: list[str] = []
+        self._kept: list[RunCommand] = []
 
     async def run(self, command: str, folder: str) -> int:
         """Run a command in a folder and return its exit code, negative for a signal."""
@@ -85,12 +89,12 @@ class ShellRunner:
             os.killpg(self._transport.get_pid(), signal.SIGKILL)
         return True
 
-    def take_kept(self) -> list[str]:
+    def take_kept(self) -> list[RunCommand]:
         """Return the commands since the last message with their output, and forget them."""
         kept, self._kept = self._kept, []
         return kept
 
-    def keep(self, kept: Sequence[str]) -> None:
+    def keep(self, kept: Sequence[RunCommand]) -> None:
         """Keep outputs for the next message after all."""
         self._kept = [*kept, *self._kept]
 
@@ -113,6 +117,6 @@ class ShellRunner:
             await output.exited.wait()  # a cancelled command too leaves no process
             transport.close()
         code = transport.get_returncode()
-        block = f"<shell>\n$ {command}\n{tail.rstrip()}\n[exit code {code}]\n</shell>"
-        self._kept = [*self._kept, block][-_MAX_KEPT_COMMANDS:]
+        ran = RunCommand(command[:_MAX_COMMAND], tail.rstrip(), code or 0)
+        self._kept = [*self._kept, ran][-_MAX_KEPT_COMMANDS:]
         return code or 0

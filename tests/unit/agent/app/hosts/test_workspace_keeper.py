@@ -105,8 +105,8 @@ async def test_files_that_cannot_be_stored_stay_on_the_host(
     saved = await keeper.save(TASK)
     assert saved.also is None
     [event] = saved.events
-    assert event.error.startswith("The files of this session stay on host one, which executes its")
-    assert "cannot be reached" in event.error
+    assert event.text.startswith("The files of this session stay on host one, which executes its")
+    assert "cannot be reached" in event.text
     keeper.save_later(TASK)
     await keeper.save_unsaved()
     assert await state(database, stores) == (None, "one")

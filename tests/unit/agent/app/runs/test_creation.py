@@ -8,7 +8,6 @@ import pytest
 from internal.agent.app.runs.active import claim_run
 from internal.agent.app.runs.creation import (
     MAX_INSTRUCTION_CHARACTERS,
-    RESUME_PROMPT,
     Submission,
     clean_instruction,
     create_task,
@@ -24,6 +23,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.tasks import ClaimedTask, Origin, Run, RunSpec, Task
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from tests.support.store_records import CLEANED, HOSTILE, T0, T1, a_run, a_task

@@ -114,7 +114,7 @@ def test_a_call_is_denied_by_a_rule() -> None:
         tool_name="shell",
         duration_ms=0,
         error=sentence,
-        metadata={"denied": True, "what": "ls", "rules": []},
+        metadata={"denied": True, "what": "ls", "subject": "ls", "rules": []},
     )
     assert last_results(turn) == {"a": ToolResult("a", sentence, failed=True)}
 
@@ -192,7 +192,14 @@ def test_calls_can_be_approved_one_by_one() -> None:
             tool_name="shell",
             duration_ms=0,
             error=sentence,
-            metadata={"denied": True, "what": "ls", "rules": ["shell(ls)"]},
+            metadata={
+                "denied": True,
+                "what": "ls",
+                "subject": "ls",
+                "rules": ["shell(ls)"],
+                "refusal": "person",
+                "words": "not that one",
+            },
         )
     ]
     run_calls(turn)

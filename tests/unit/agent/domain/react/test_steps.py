@@ -18,5 +18,7 @@ def test_the_cost_of_all_models_is_summed() -> None:
     assert total_cost({}) == 0
 
 
-def test_one_unknown_price_makes_the_cost_unknown() -> None:
-    assert total_cost({**SPENT, "c": ModelSpending(Usage(1, 1))}) is None
+def test_the_cost_is_unknown_only_if_no_price_is_known() -> None:
+    unpriced = ModelSpending(Usage(1, 1))
+    assert total_cost({**SPENT, "c": unpriced}) == pytest.approx(0.75)
+    assert total_cost({"c": unpriced}) is None

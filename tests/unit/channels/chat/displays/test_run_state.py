@@ -102,9 +102,47 @@ def test_an_ended_run_shows_what_was_not_run_and_not_reported() -> None:
             calls_not_run=1,
         ),
     )
+    assert state.phase == "incomplete"
     assert state.title(EN) == "Completed, 1 call was not run"
     assert state.title(ZH) == "已完成\uff0c1 个调用未执行"
     assert state.lines(EN)[1].startswith("? Look · not reported · ")
+
+
+def test_refused_calls_keep_their_file_and_their_place() -> None:
+    state = RunProgress()
+    reply = OutputSummary(
+        node_id="iter:1:say", iteration=1, content="", tool_call_count=3, llm_duration_ms=1,
+        llm_request_id="", llm_model="m", usage=Usage(), call_ids=("a", "b", "c"),
+    )  # fmt: skip
+    apply(state, reply)
+    for call_id, metadata in (
+        ("c", {}),
+        ("b", {"denied": True, "what": "rm x", "subject": "rm x", "rules": []}),
+        ("a", {"not_run": "plan", "what": "write_file", "subject": "a.txt"}),
+    ):
+        apply(
+            state,
+            ToolCompleted(
+                call_id=call_id, tool_name="write_file", duration_ms=0, metadata=metadata
+            ),
+        )
+    assert state.lines(EN) == [
+        "⊘ Write a file · a.txt · not run: The agent had not made a plan.",
+        "⊘ Write a file · rm x · not allowed",
+        "✓ Write a file",
+    ]
+
+
+def test_a_run_at_its_limit_is_neither_done_nor_failed() -> None:
+    for status, reason, title in (
+        ("completed", "max_iterations", "Stopped at its step limit"),
+        ("completed", "max_output", "Incomplete: output limit reached"),
+        ("failed", "timeout", "Stopped at its time limit"),
+    ):
+        state = RunProgress()
+        apply(state, LifecycleUpdated(status=status, phase="persist", stop_reason=reason))  # type: ignore[arg-type]  # two texts
+        assert (state.phase, state.title(EN)) == ("incomplete", title)
+        assert state.has_ended
 
 
 def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:

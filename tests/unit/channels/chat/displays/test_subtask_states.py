@@ -98,7 +98,7 @@ def test_each_subtask_has_a_line_with_its_state() -> None:
         "✓ task 1 · analyst  14 s",
         "● task 2 · analyst: Fetch a web page · example.com/pricing",
         "? task 3 · analyst: waits for you",
-        "✗ task 4 · analyst: time limit reached",
+        "⚠ task 4 · analyst: stopped at its time limit",
         "● task 5 · analyst: waits for its tasks",
         "- task 6 · analyst: stopped",
         "✗ task 7: a task it depends on failed",
@@ -106,7 +106,7 @@ def test_each_subtask_has_a_line_with_its_state() -> None:
     chinese = chat.states.lines(ZH)
     assert chinese[0] == "✓ 任务 1 · analyst  14 秒"
     assert chinese[2] == "? 任务 3 · analyst\uff1a等待你答复"
-    assert chinese[3] == "✗ 任务 4 · analyst\uff1a已达到时间上限"
+    assert chinese[3] == "⚠ 任务 4 · analyst\uff1a达到时间上限"
     assert chat.states.is_asking
     chat.status(3, "running")
     assert not chat.states.is_asking
@@ -176,7 +176,7 @@ def test_the_stored_states_are_those_after_a_restart() -> None:
         "○ task 1 · analyst: queued",
         "✓ task 2 · analyst  65 s",
         "? task 3: waits for you",
-        "✗ task 4 · analyst: cost limit reached",
+        "⚠ task 4 · analyst: stopped at its cost limit",
     ]
 
 

@@ -19,6 +19,7 @@ from internal.agent.domain.events.types import (
     InputReceived,
     LifecycleUpdated,
     ModelRetry,
+    Notice,
     OutputDelta,
     OutputSummary,
     QuestionAnswered,
@@ -137,10 +138,9 @@ def test_thoughts_are_told_for_a_person_who_watches() -> None:
 
 def test_where_the_files_of_a_session_are_is_a_message_at_once() -> None:
     report = RunReport("text", IDS)
-    for seq, phase in enumerate(("prepare", "queue"), 1):
-        event = DiagnosticError(phase=phase, error=f"about {phase}")
-        report.add_event(f"abc-{seq}", enveloped(event, seq=seq))
-    assert report.take_notices() == ["about queue"]
+    report.add_event("abc-1", enveloped(DiagnosticError(phase="queue", error="inner"), seq=1))
+    report.add_event("abc-2", enveloped(Notice(about="host", text="about the host"), seq=2))
+    assert report.take_notices() == ["about the host"]
 
 
 def test_text_is_only_the_answer() -> None:
@@ -200,7 +200,8 @@ def test_rejected_model_key_exits_with_3() -> None:
     envelope = enveloped(final("error", "", error="No."))
     report.add_event("abc-1", envelope.replace(b'"final_answer"', coded))
     assert report.result() == (3, b"")
-    assert report.messages() == [RunMessages("en").ended("error", "model_key_refused"), "  No."]
+    sentence, hint = RunMessages("en").ended("error", "model_key_refused"), "larkspur models key"
+    assert report.messages() == [sentence, "  No.", f"To enter another key: {hint}"]
 
 
 def test_cancelled_run_never_exits_with_0() -> None:
@@ -307,6 +308,7 @@ def test_json_is_one_object() -> None:
             "cache_write_tokens": 0,
         },
         "cost": 0.5,
+        "duration_ms": 5,
         "error": "The model is gone.",
         "session_id": "session-1",
         "task_id": "task-1",

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.text import mark_untrusted
 from internal.channels.cli.render.event_rows import (
     EventRows,
     align_columns,
@@ -166,3 +167,18 @@ def test_the_first_line_that_is_not_blank() -> None:
 def test_columns_are_aligned_by_their_width_on_the_screen() -> None:
     lines = [text(line) for line in align_columns([("模型", "a"), ("x", "b")])]
     assert lines == ["模型  a", "x     b"]
+
+
+def test_people_do_not_read_words_for_models_in_rows() -> None:
+    error = mark_untrusted("mcp__tested__fail", "no such table")
+    done = {"tool_name": "mcp__tested__fail", "duration_ms": 1, "error": error, "metadata": {}}
+    started = {"arguments": {}, "title": "Query (tested)"}
+    shown = text(ROWS.tool(started, done, 100)[0])
+    assert "no such table" in shown
+    assert "Query (tested)" in shown
+    assert "not a request" not in shown
+
+
+def test_a_command_of_a_person_is_a_row() -> None:
+    ran = {"command": "ls", "output": "a\nb", "exit_code": 2}
+    assert text(ROWS.own_command(ran)) == "! ls  2 lines · exit 2"

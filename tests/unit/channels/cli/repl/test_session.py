@@ -63,7 +63,7 @@ async def test_the_status_shows_mode_model_and_folder(gateway: GatewaySession) -
 async def test_the_status_shows_its_chosen_parts_in_order(gateway: GatewaySession) -> None:
     session = gateway.session
     session.model, session.place = "small", "~/code"
-    session.view.request, session.view.cost = RequestUsage(420, window=1_000), 0.5
+    session.view.request, session.view.cost.dollars = RequestUsage(420, window=1_000), 0.5
     assert status(gateway)[0] == "ask · small · ~/code · context 42 % · $0.50"
     session.status_parts = ("cost", "mode")
     assert status(gateway)[0] == "$0.50 · ask"

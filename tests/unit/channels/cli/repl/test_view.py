@@ -344,9 +344,10 @@ def test_a_wait_for_the_model_is_the_activity_until_the_reply_goes_on() -> None:
 
 def test_where_the_files_of_a_session_are_is_a_row() -> None:
     view = new_view()
-    for phase in ("prepare", "queue"):
-        error = {"phase": phase, "error": f"about {phase}", "recoverable": True}
-        add(view, "workflow.diagnostic.error", error)
+    add(
+        view, "workflow.diagnostic.error", {"phase": "queue", "error": "inner", "recoverable": True}
+    )
+    add(view, "workflow.notice", {"about": "host", "text": "about queue"})
     assert [row.strip() for row in printed(view) if row.strip()] == ["· about queue"]
 
 

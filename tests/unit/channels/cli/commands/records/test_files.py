@@ -7,7 +7,7 @@ import pytest
 from internal.config import home as home_folder
 from tests.unit.channels.cli.commands.conftest import CommandResult, CommandRunner
 
-NAME, CONTENT = "report.md", "# A report about larks\n"
+NAME = "report.md"
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +20,8 @@ def folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_report(run: CommandRunner, *shot: str) -> CommandResult:
-    """Run a task in a session whose folder of produced files has a new file."""
-    session_id = run.ask("hello")["session_id"]
-    output = home_folder.locate() / "session-files" / session_id / "output"
-    output.mkdir(parents=True, exist_ok=True)
-    (output / NAME).write_text(CONTENT)
-    return run.local("-p", "list the files here", "-r", session_id, *shot)
+    """Run a task that writes a report into the folder for people, in the current folder."""
+    return run.local("-p", "make a report about larks", "--permission-mode", "edit", *shot)
 
 
 def report_id(run: CommandRunner) -> str:
@@ -53,8 +49,8 @@ def test_produced_files_are_in_the_summary_and_in_the_list(run: CommandRunner) -
 
 def test_the_text_output_names_the_file_on_standard_error(run: CommandRunner) -> None:
     shot = make_report(run)
-    path = next(home_folder.locate().glob("session-files/*/output/report.md"))
-    assert f"File: report.md (23 bytes)  {path}\n" in shot.err
+    path = Path("output", NAME).resolve()
+    assert f"File: report.md ({path.stat().st_size} bytes)  {path}\n" in shot.err
     assert "File:" not in shot.out
 
 
@@ -66,7 +62,7 @@ def test_a_file_is_saved_and_never_overwritten_without_force(
     assert (saved.code, saved.out) == (0, "report.md\n")
     path = folder / "report.md"
     content = path.read_text()
-    assert content == CONTENT
+    assert content == Path("output", NAME).read_text()
 
     path.write_text("mine")
     again = run.local("files", "get", artifact_id)
@@ -74,7 +70,7 @@ def test_a_file_is_saved_and_never_overwritten_without_force(
     assert path.read_text() == "mine"
     assert run.local("files", "get", artifact_id, "--force").code == 0
     assert path.read_text() == content
-    assert [entry.name for entry in folder.iterdir()] == ["report.md"]
+    assert sorted(entry.name for entry in folder.iterdir()) == ["output", "report.md"]
 
 
 def test_a_file_is_saved_into_a_folder_or_printed(run: CommandRunner, folder: Path) -> None:
@@ -97,7 +93,7 @@ def test_a_place_that_cannot_be_used_is_refused(
     refused = run.local("files", "get", artifact_id, path)
     assert refused.code in {1, 2}
     assert refused.message.startswith(sentence)
-    assert [entry.name for entry in folder.iterdir()] == ["link"]
+    assert sorted(entry.name for entry in folder.iterdir()) == ["link", "output"]
 
 
 def test_unknown_files_and_arguments_are_refused(run: CommandRunner) -> None:

@@ -25,7 +25,7 @@ def test_offline_model_is_a_warning(run: CommandRunner) -> None:
     assert checks["python"]["state"] == "ok"
     assert checks["sandbox"]["state"] == "warn"
     assert checks["model"]["state"] == "warn"
-    assert checks["lark"]["sentence"] == "The Lark channel is off."
+    assert checks["lark"]["sentence"] == "No app of Lark is set up."
     assert "ANTHROPIC_API_KEY" in checks["model"]["advice"]
 
 

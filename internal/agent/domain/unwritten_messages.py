@@ -1,0 +1,20 @@
+"""Messages to the model in the role of the user that no person wrote."""
+
+from typing import Literal
+
+from internal.agent.domain.delegation.reports import END_OPENING, REPORT_OPENING
+from internal.agent.domain.messages import Message
+
+RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
+
+UnwrittenKind = Literal["", "resumed", "report"]
+"""What people are told in place of a message that nobody wrote; "" for all others."""
+
+
+def unwritten_kind(message: Message) -> UnwrittenKind:
+    """Return what people are told in place of a message, "" for one that was written."""
+    if message.role != "user":
+        return ""
+    if message.text.startswith(RESUME_PROMPT):
+        return "resumed"
+    return "report" if message.text.startswith((REPORT_OPENING, END_OPENING)) else ""
