@@ -147,6 +147,8 @@ def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
     evaluates = any(each.evaluates for each in (main, *inner))
     if evaluates and any(each.sets_variables for each in (main, *inner)):
         parts.append(ParsedCommand((), (), _ARITHMETIC))
+    if plain is not None and plain.runs_cat:
+        parts.append(ParsedCommand((Word("cat", "plain", "cat"),), is_inert=True))
     problems = (problem, *(each.problem for each in (main, *inner)))
     return Script(tuple(_mark_unknown_folders(parts)), next(filter(None, problems), ""))
 

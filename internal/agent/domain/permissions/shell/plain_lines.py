@@ -48,11 +48,13 @@ class _Document(NamedTuple):
 class PlainLines(NamedTuple):
     """A text without here-documents and continued lines.
 
-    `documents` are the quoted words that have the substitutions of its here-documents.
+    `documents` are the quoted words that have the substitutions of its here-documents. `runs_cat`:
+    a text was written as `"$(cat <<'E' …)"`.
     """
 
     text: str
     documents: tuple[str, ...] = ()
+    runs_cat: bool = False
 
 
 def plain_lines(text: str) -> PlainLines | None:
@@ -64,13 +66,14 @@ def plain_lines(text: str) -> PlainLines | None:
         reader.read_commands(is_inner=False)
     except _Unknown:
         return None
-    return PlainLines("".join(reader.result), tuple(reader.documents))
+    return PlainLines("".join(reader.result), tuple(reader.documents), reader.runs_cat)
 
 
 class _Reader:
     def __init__(self, text: str, depth: int = 0) -> None:
         self.result: list[str] = []
         self.documents: list[str] = []
+        self.runs_cat = False
         self._text = text
         self._at = 0
         self._depth = depth
@@ -246,6 +249,7 @@ class _Reader:
         if closing is None:
             return False
         body = "".join(lines).rstrip("\n")
+        self.runs_cat = True
         self.result.append(re.sub(r'[\\"$`]', r"\\\g<0>", body))
         self._at = closing.end()
         return True
@@ -308,6 +312,7 @@ class _Reader:
         if "$" in body or "`" in body:
             inner = _Reader(body, self._depth + 1)
             inner.read_body()
+            self.runs_cat |= inner.runs_cat
             self.documents += ('"' + "".join(inner.result) + '"', *inner.documents)
 
     def read_body(self) -> None:
