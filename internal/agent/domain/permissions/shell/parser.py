@@ -402,6 +402,12 @@ class _Reader:
         self.parts.append(ParsedCommand((), (), is_inert=True))
         self._push(node.children)
 
+    def _negation(self, node: Node) -> None:
+        after = node.children[0].end_byte
+        if self.raw[after : after + 1] not in b" \t(":  # the shell reads a word that begins with !
+            self._add_problem("a blank is missing after !", node)
+        self._push(node.children)
+
     def _comment(self, node: Node) -> None:
         if b"\n" in (node.text or b"") or self._byte_before(node) not in b" \t\n;&|()":
             self._add_problem("a comment is ambiguous")
@@ -483,6 +489,7 @@ class _Reader:
         "comment": _comment,
         "compound_statement": _compound,
         "function_definition": _function,
+        "negated_command": _negation,
     }
 
 

@@ -511,6 +511,8 @@ CLASSES: dict[str, list[Row]] = {
         Row("f; f() { git status; }", "N"),
         Row("eval() { git status; }; eval a", "N"),
         Row("sort <(rm x)", "N"),
+        Row("!git status", "N"),
+        Row("!(git status)", "A"),
         Row("echo a > >(rm x)", "N"),
         Row("git sta\\\ntus; rm\\\n x", "N"),
     ],
