@@ -62,7 +62,8 @@ _CODECS = (
 )
 _MAIL_CODECS = (
     *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
-    *("mac-cyrillic", "mac-roman", "raw-unicode-escape", "shift-jis", "tis-620", "utf-7"),
+    *("hz", "iso2022-kr", "mac-cyrillic", "mac-roman", "raw-unicode-escape", "shift-jis"),
+    *("tis-620", "utf-7"),
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
 )
@@ -90,8 +91,8 @@ _ARCHIVES = PACKAGES | {"zip"}
 class ChildRequest(NamedTuple):
     """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
 
-    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `offset` is
-    also the number of a page.
+    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `extension`
+    is that of its name, or the address of a web page. `offset` is also the number of a page.
     """
 
     wanted: Literal["text", "picture", "html"]
@@ -129,7 +130,7 @@ def _answer(request: ChildRequest) -> ChildAnswer:
                 case "picture":
                     answer = _picture(file, request)
                 case "html":
-                    answer = _markdown(file, request.codec)
+                    answer = _markdown(file, request)
                 case _:
                     answer = _text(file, request)
         if _identity() != before:
@@ -209,12 +210,14 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
 
-def _markdown(file: BinaryIO, codec: str) -> ChildAnswer:
+def _markdown(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     """Return the main content of a web page as Markdown."""
     convert = _imported("html_to_markdown", "convert_page")
-    _confine(codec)
+    _confine(request.codec)
     file.seek(0)
-    return ChildAnswer({}, convert(file.read(), codec).encode("utf-8", "replace"))
+    page = convert(file.read(), request.codec, request.extension)
+    header = page._asdict()
+    return ChildAnswer({"page": header}, header.pop("text").encode("utf-8", "replace"))
 
 
 def _imported(module: str, function: str) -> Any:

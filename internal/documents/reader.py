@@ -20,6 +20,7 @@ from internal.agent.ports.documents import (
     DocumentText,
     FileForm,
     Picture,
+    WebPage,
 )
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
@@ -65,6 +66,7 @@ class _Header(msgspec.Struct, frozen=True):
     width: int = 0
     height: int = 0
     unchanged: bool = False
+    page: WebPage | None = None
 
 
 class ChildDocumentReader:
@@ -156,17 +158,19 @@ class ChildDocumentReader:
             pages=header.parts,
         )
 
-    async def convert_html(self, html: bytes, charset: str, /) -> str:
-        """Return the visible text of a web page as Markdown; see the port.
+    async def convert_html(self, html: bytes, charset: str, address: str, /) -> WebPage:
+        """Return the main content of a web page as Markdown; see the port.
 
         Raises:
             DocumentUnreadable: it cannot be converted.
         """
         if not html:
-            return ""
+            return WebPage(has_text=False)
         encoding = await asyncio.to_thread(detect, html, codec_of_label(charset) or "")
-        _, content = await self._ask(html, "html", "html", encoding.codec, "", "0", "0")
-        return content.decode("utf-8", "replace")
+        request = ("html", "html", encoding.codec, address, "0", "0")
+        header, content = await self._ask(html, *request)
+        page = header.page or WebPage()
+        return msgspec.structs.replace(page, text=content.decode("utf-8", "replace"))
 
     async def _encoding(self, descriptor: int, kind: str) -> TextEncoding | None:
         """Return the encoding of a file, None if its bytes are no text."""

@@ -2,6 +2,7 @@
 
 - `urls`: URLs taken apart and joined
 - `addresses`: host names and IP addresses, and which of them may be connected to
+- `names`: names of files that look the same
 - `json_schema`: JSON Schemas of types
 - `optional_fields`: null in place of a default
 - `instants`: points in time

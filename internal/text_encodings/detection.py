@@ -76,7 +76,7 @@ def detect(content: bytes, declared: str = "") -> TextEncoding:
 
 def _is_plain_utf8(content: bytes, declared: str) -> bool:
     """Return True for UTF-8 of which nothing says something else; the short way."""
-    if content.isascii():
+    if content.isascii() and b"~{" not in content:  # as characters begin in HZ
         return True
     if declared or declared_codec(content):
         return False
@@ -150,6 +150,10 @@ class EncodingDetector:
         if codec in {"", "utf-8", "utf-8-sig"} or self._utf8.is_certain():
             return ""
         sample = bytes(self._sample)
+        if codec.startswith(("utf-16", "utf-32")):  # lines may begin within a character
+            sample = self._head
+            if b"\0" not in sample and sample.isascii():
+                return ""
         decoder = codecs.getincrementaldecoder(codec)()
         try:
             decoder.decode(sample)

@@ -26,6 +26,7 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.normal_forms.json_schema import type_schema
+from internal.normal_forms.names import fold_name
 from internal.open_files.paths import destination
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
@@ -84,13 +85,24 @@ class FileLocks:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[None]:
-        """Keep other calls of this process from changing a file while a block runs."""
-        named = "/".join((workspace.root_of(path), *path.parts))
-        real = await asyncio.to_thread(destination, named)
-        lock = self._locks.setdefault(real, asyncio.Lock())
+    async def hold(
+        self, workspace: Workspace, path: WorkspacePath
+    ) -> AsyncGenerator[WorkspacePath]:
+        """Keep other calls of this process from changing a file while a block runs.
+
+        Yields the path under which it exists, see `Workspace.find`.
+        """
+        found, real = await asyncio.to_thread(_locate, workspace, path)
+        # also for new files whose names look the same
+        lock = self._locks.setdefault(fold_name(real), asyncio.Lock())
         async with lock:
-            yield
+            yield found
+
+
+def _locate(workspace: Workspace, path: WorkspacePath) -> tuple[WorkspacePath, str]:
+    """Return the path of an existing file, and where it leads."""
+    found = workspace.find(path)
+    return found, destination("/".join((workspace.root_of(found), *found.parts)))
 
 
 class ToolContext(msgspec.Struct, frozen=True):

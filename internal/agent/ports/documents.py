@@ -48,6 +48,28 @@ class Picture(msgspec.Struct, frozen=True):
     pages: int = 1
 
 
+class WebPage(msgspec.Struct, frozen=True):
+    """A web page as Markdown, and what it says about text that is elsewhere.
+
+    Attributes:
+        text: the main content below the title.
+        has_text: False if there is nothing but the title.
+        refresh: the address that the page leads on to, "" if it leads nowhere.
+        refresh_seconds: how long it is shown before.
+        scripts: the number of programs in it, which are not run.
+        without_scripts: what it says to readers who run none.
+        frames: addresses of pages that it shows as parts of itself.
+    """
+
+    text: str = ""
+    has_text: bool = True
+    refresh: str = ""
+    refresh_seconds: int = 0
+    scripts: int = 0
+    without_scripts: str = ""
+    frames: tuple[str, ...] = ()
+
+
 class DocumentReader(Protocol):
     """Reads hostile files in child processes with limits of time, memory and rights.
 
@@ -89,8 +111,10 @@ class DocumentReader(Protocol):
         """
         ...
 
-    async def convert_html(self, html: bytes, charset: str, /) -> str:
-        """Return the visible text of a web page as Markdown. The charset is "" if it is not known.
+    async def convert_html(self, html: bytes, charset: str, address: str, /) -> WebPage:
+        """Return the main content of a web page as Markdown, with absolute links.
+
+        The charset is "" if the server declares none.
 
         Raises:
             DocumentUnreadable: it cannot be converted; the sentence says why.

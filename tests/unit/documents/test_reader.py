@@ -16,7 +16,7 @@ import pytest
 from msgspec import structs
 
 from internal.agent.domain.errors import DocumentUnreadable
-from internal.agent.ports.documents import DocumentText
+from internal.agent.ports.documents import DocumentText, WebPage
 from internal.agent.ports.fair_slots import PERSON
 from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.bubblewrap import BubblewrapSandbox
@@ -440,12 +440,19 @@ async def test_a_document_with_another_name_is_read(make_reader: Make, opened: O
 @pytest.mark.first_rows(1)
 async def test_web_pages_are_converted_in_their_encoding(make_reader: Make) -> None:
     reader = make_reader()
-    assert await reader.convert_html("<b>é".encode("latin-1"), "ISO-8859-1") == "**é**"
-    assert await reader.convert_html("<meta charset=big5><p>你好".encode("big5"), "") == "你好"
-    assert await reader.convert_html(b"<meta charset=quopri><p>a", "no-such-charset") == "a"
-    assert await reader.convert_html(b"", "") == ""
+
+    async def text(html: bytes, charset: str) -> str:
+        return (await reader.convert_html(html, charset, "http://site.test/a")).text
+
+    assert await text("<b>é".encode("latin-1"), "ISO-8859-1") == "**é**"
+    assert await text("<meta charset=big5><p>你好".encode("big5"), "") == "你好"
+    assert await text(b"<meta charset=quopri><p>a", "no-such-charset") == "a"
+    assert await text("<p>你".encode("hz"), "hz") == "你"
+    page = await reader.convert_html(b"<a href=b>x</a><script></script>", "", "http://site.test/a")
+    assert (page.text, page.scripts) == ("[x](http://site.test/b)", 1)
+    assert await reader.convert_html(b"", "", "") == WebPage(has_text=False)
     with pytest.raises(DocumentUnreadable, match=r"longer than 0\.1 seconds"):
-        await make_reader(timeout_seconds=0.1).convert_html(b"<a>" * 1_000_000, "")
+        await make_reader(timeout_seconds=0.1).convert_html(b"<a>" * 1_000_000, "", "")
 
 
 async def test_what_the_sandbox_cannot_start_is_a_sentence(tmp_path: Path, opened: Open) -> None:

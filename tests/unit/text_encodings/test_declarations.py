@@ -14,6 +14,7 @@ from internal.text_encodings.declarations import declared_codec
         (b'<?xml version="1.0" encoding="UTF-16"?>', "utf-8"),
         (b"<!-- <meta charset=big5> -->", None),
         (b"<meta charset=nonsense>", None),
+        (b"<metadata charset=big5>", None),
         (b"text <meta charset=big5>", None),
         (b"# vim: set fileencoding=koi8-r :", "koi8-r"),
         (b"\n\n# coding: koi8-r", None),

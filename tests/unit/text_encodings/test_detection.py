@@ -95,8 +95,11 @@ def test_declared_encoding_comes_before_a_guess(text: str, codec: str) -> None:
     assert "guess" not in encoding.remark
 
 
-def test_encoding_named_beside_the_text_is_used() -> None:
-    assert detect("тест".encode("koi8-r"), "koi8-r").codec == "koi8-r"
+@pytest.mark.parametrize("codec", ["koi8-r", "hz", "utf-16-le", "utf-32-be"])
+def test_encoding_named_beside_the_text_is_used(codec: str) -> None:
+    text = "тест\n" if codec == "koi8-r" else "你好\n北京\n"
+    assert detect(text.encode(codec), codec).codec == codec
+    assert detect(b"plain text", codec).is_utf8
 
 
 def test_declaration_that_the_text_refutes_is_not_believed() -> None:

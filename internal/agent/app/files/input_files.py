@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -335,8 +336,9 @@ def safe_name(name: str) -> str:
 
     At most 200 bytes of UTF-8; the extension is kept.
     """
-    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    visible = "".join("_" if is_invisible(each) and each != " " else each for each in last)
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", name).rstrip("/\\"))[-1]
+    blank = "".join(" " if unicodedata.category(each) == "Zs" else each for each in last)
+    visible = "".join("_" if is_invisible(each) and each != " " else each for each in blank)
     plain = " ".join(visible.split()).lstrip(".-~ ").rstrip(". ")
     plain = re.sub(r'[<>:"|?*]', "_", plain.encode("utf-8", "replace").decode())
     if not plain.strip("_"):

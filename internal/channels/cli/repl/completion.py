@@ -10,6 +10,7 @@ from prompt_toolkit.document import Document
 from internal.channels.cli.render.text import sanitize
 from internal.channels.cli.repl.commands.context import Values
 from internal.channels.cli.repl.file_mentions import as_mention, mention_start
+from internal.normal_forms.names import fold_name
 
 _MAX_FILES = 200
 _HIDDEN = "."
@@ -65,7 +66,7 @@ class SessionCompleter(Completer):
                 found = sorted(
                     (entry.name, entry.is_dir())
                     for entry in entries
-                    if entry.name.startswith(start)
+                    if fold_name(entry.name).startswith(fold_name(start))
                     and (start or not entry.name.startswith(_HIDDEN))
                     and entry.name.isprintable()
                 )

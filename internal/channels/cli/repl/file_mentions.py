@@ -4,9 +4,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from internal.channels.cli.input_files import InputFile, check_file
+from internal.channels.cli.input_files import InputFile, check_file, existing_path
 
 # not behind the sign of a word, as in an address of mail; a Chinese character may stand before it
 _START = re.compile(r"(?<![A-Za-z0-9_.%+/\\@-])@")
@@ -34,10 +35,12 @@ def mentioned_files(text: str, folder: Path) -> list[InputFile]:
         CliExit: a file cannot be attached.
     """
     found: dict[str, InputFile] = {}
+    list_folder = cache(os.listdir)
     for start in _START.finditer(text):
         for name in _names_at(text, start.end()):
             path = os.path.expanduser(os.path.join(folder, name))  # noqa: PTH111, PTH118 - never raises
             with suppress(OSError, ValueError):
+                path = existing_path(path, list_folder)
                 if Path(path).is_file():
                     found.setdefault(os.path.realpath(path), check_file(path))
                     break
