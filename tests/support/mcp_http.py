@@ -108,8 +108,8 @@ class LegacyServer:
                 return Response(f"data: {line}\n\n", media_type="text/event-stream")
             case "untidy":
                 line = json.dumps({**answer, "result": {"content": "caf_"}, "error": None})
-                body = line.encode().replace(b"_", b"\xe9")
-                return Response(b"\xef\xbb\xbf" + body, media_type="text/plain")
+                damaged = line.encode().replace(b"_", b"\xe9")
+                return Response(b"\xef\xbb\xbf" + damaged, media_type="text/plain")
             case _:
                 pass
         body = {**answer, "result": {"content": [{"type": "text", "text": text}]}}

@@ -47,7 +47,7 @@ NUMBERS = itertools.count()
 ANSWERS: dict[str, "queue.Queue[Any]"] = {}
 PLAIN = [tool("echo"), tool("fail"), tool("hang"), tool("crash"), tool("spawn")]
 FIRST = [tool("echo"), tool("change")]
-TOOLS = {
+TOOLS: dict[str, list[Any]] = {
     "asking": [tool("ask"), tool("hang")],
     "many": [tool(f"t{n}") for n in range(5_000)],
     "catalogue": [
@@ -73,6 +73,7 @@ TOOLS = {
     ],
 }
 ODD = {"name": "odd", "inputSchema": None}
+UNTIDY_TOOLS: list[Any]
 TOOLS["untidy"] = [tool("echo"), ODD, "no tool", {**tool("bare"), "inputSchema": {}}]
 UNTIDY = {
     "damaged": '{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "te',

@@ -128,6 +128,17 @@ async def test_an_edit_that_the_encoding_cannot_hold_changes_nothing(
     assert (root / "a.csv").read_bytes() == CUSTOMERS.encode("cp1252")
 
 
+async def test_an_edit_of_a_text_that_looks_the_same_keeps_the_encoding(
+    call: Call, root: Path
+) -> None:
+    (root / "a.csv").write_bytes("Name;„Größe“\r\nIt\u2019s\u00a0groß\r\n".encode("cp1252"))
+    outcome = await call(
+        "edit_file", path="a.csv", old_string="It's groß\n", new_string="It's größer\n"
+    )
+    assert (root / "a.csv").read_bytes().splitlines()[1] == "It\u2019s\u00a0größer".encode("cp1252")
+    assert "this looks the same and was replaced" in outcome.text
+
+
 async def test_a_replaced_file_keeps_its_encoding_if_that_can_hold_the_text(
     call: Call, root: Path
 ) -> None:

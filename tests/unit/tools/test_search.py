@@ -225,6 +225,26 @@ async def test_files_in_other_encodings_are_searched_by_their_characters(
     assert outcome.metadata["matches"] == len(found)
 
 
+async def test_the_match_in_a_long_line_of_another_encoding_is_shown(
+    call: Call, root: Path
+) -> None:
+    line = "服务启动完成" * 200
+    (root / "b/long.txt").write_bytes(f"{line}北京{line}\n北京\n".encode("gb18030"))
+    shown, second = (await call(pattern="北京")).text.split("\n")
+    assert shown.startswith("b/long.txt:1: …")
+    assert "完成北京服务" in shown
+    assert shown.endswith("… [from character 1,101 of 2,402 in this line on]")
+    assert second == "b/long.txt:2: 北京"
+
+
+async def test_any_number_of_files_in_another_encoding_is_searched(call: Call, root: Path) -> None:
+    for number in range(300):
+        (root / f"b/{number} {'x' * 200}.txt").write_bytes("姓名：北京\n".encode("gb18030"))
+    outcome = await call(pattern="北京|上海", glob="29*")
+    assert outcome.metadata == {"matches": 11, "files": 11}
+    assert (await call(pattern="北京|上海")).metadata["matches"] == 300
+
+
 GLOBS = {
     "app/[id]/*": ["app/[id]/page.tsx", "app/i/page.tsx"],
     "app/[[...slug]]/*": ["app/[[...slug]]/page.tsx"],

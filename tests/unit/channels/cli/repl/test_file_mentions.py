@@ -35,6 +35,17 @@ def test_files_are_found_in_sentences(tmp_path: Path, text: str, names: list[str
     assert [Path(each.path).name for each in mentioned_files(text, tmp_path)] == names
 
 
+def test_a_name_that_looks_the_same_is_found(tmp_path: Path) -> None:
+    (tmp_path / "cafe\u0301").mkdir()
+    (tmp_path / "cafe\u0301/Shot 9.41\u202fAM.txt").write_text("x")
+    (tmp_path / "cafe").write_text("a shorter name")
+    found = mentioned_files('请看@"caf\u00e9/Shot 9.41 AM.txt"里的', tmp_path)
+    assert [each.path for each in found] == [f"{tmp_path}/cafe\u0301/Shot 9.41\u202fAM.txt"]
+    (tmp_path / "re\u0301sume\u0301.txt").write_text("x")
+    found = mentioned_files("请看@r\u00e9sum\u00e9.txt里的", tmp_path)
+    assert [each.name for each in found] == ["re\u0301sume\u0301.txt"]
+
+
 @pytest.mark.parametrize(
     ("text", "start"),
     [("read @a", 6), ("请看@报", 3), ('@"my no', 1), ('@"my no" ', -1), ("@a ", -1), ("a@b", -1)],
