@@ -15,6 +15,7 @@ from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -48,6 +49,17 @@ NOTE_LOGIN_KEY = "larkspur.note_login"
 """Key in `scope["state"]` of a function that is told whether a request has credentials."""
 LOGIN_KEY_HEADER = b"x-larkspur-login-key"
 """Header in which the page sends the login key; other origins cannot send it."""
+EXPOSED_HEADERS = (
+    "content-disposition",
+    "larkspur-pages",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "retry-after",
+    "x-larkspur-session",
+    "x-request-id",
+    "x-should-retry",
+)
+"""Response headers that pages of allowed origins can read."""
 LINGER_TIMEOUT_SECONDS = 2.0
 CONTENT_TOO_LARGE = 413
 
@@ -109,14 +121,29 @@ class RequestMiddleware:
     ) -> None:
         for check in self._checks_before_preflight:
             check(context)
-        if self._cors is not None and _is_preflight(context):
-            response = self._cors.preflight_response(Headers(scope=context.scope))
-            if response.status_code < 400:  # noqa: PLR2004 - else not an allowed origin
-                await response(context.scope, receive, sender)
-                return
+        if context.is_preflight:
+            response = self._preflight(context)
+            await response(context.scope, receive, sender)
+            return
         for check in self._checks:
             check(context)
         await self._app(context.scope, receive, sender)
+
+    def _preflight(self, context: RequestContext) -> Response:
+        """Return the response that allows a page of an allowed origin what it asks for.
+
+        Raises:
+            HttpError: the origin is not allowed, or the page asks for the login of this page.
+        """
+        asked = b",".join(context.headers(b"access-control-request-headers")).lower()
+        if LOGIN_KEY_HEADER in {name.strip() for name in asked.split(b",")}:
+            raise HttpError(403, "foreign_origin", "Pages of other origins cannot use a login.")
+        if self._cors is not None:
+            response = self._cors.preflight_response(Headers(scope=context.scope))
+            if response.status_code < 400:  # noqa: PLR2004 - else not an allowed origin
+                return response
+        text = "Pages of this origin may send no requests: it is not in server.allowed_origins."
+        raise HttpError(403, "foreign_origin", text)
 
     async def _send_error(
         self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
@@ -322,9 +349,10 @@ def _unauthorized(message: str) -> HttpError:
 
 
 def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
-    """Return the CORS policy: exact origins, fixed methods and headers; None without origins.
+    """Return the CORS policy: exact origins and fixed methods; None without origins.
 
-    Pages of other origins authenticate with the token: they cannot send the login key.
+    Pages of other origins authenticate with the token. They may send every header but the login
+    key: each client library has headers of its own.
     """
     if not settings.allowed_origins:
         return None
@@ -332,11 +360,7 @@ def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
         app,
         allow_origins=[origin_of(origin) for origin in settings.allowed_origins],
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-        allow_headers=("authorization", "content-type", "last-event-id"),
+        allow_headers=("*",),
+        expose_headers=EXPOSED_HEADERS,
         max_age=600,
     )
-
-
-def _is_preflight(context: RequestContext) -> bool:
-    requested = context.headers(b"access-control-request-method")
-    return context.method == "OPTIONS" and len(requested) > 0

@@ -47,6 +47,11 @@ class RequestContext(msgspec.Struct):
         """The request method in upper case."""
         return str(self.scope["method"])
 
+    @property
+    def is_preflight(self) -> bool:
+        """Whether a browser asks for a page of another origin what the page may send."""
+        return self.method == "OPTIONS" and bool(self.headers(b"access-control-request-method"))
+
     def require_principal(self) -> Principal:
         """Return the authenticated principal.
 
