@@ -73,7 +73,6 @@ TOOLS: dict[str, list[Any]] = {
     ],
 }
 ODD = {"name": "odd", "inputSchema": None}
-UNTIDY_TOOLS: list[Any]
 TOOLS["untidy"] = [tool("echo"), ODD, "no tool", {**tool("bare"), "inputSchema": {}}]
 UNTIDY = {
     "damaged": '{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "te',
