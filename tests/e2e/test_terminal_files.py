@@ -39,14 +39,13 @@ def test_a_question_about_a_pdf_is_answered_from_the_pdf_without_a_key(
     assert [*work.iterdir()] == []
 
 
-def test_a_report_comes_back_without_a_key_and_without_permission(
-    environ: dict[str, str], work: Path
-) -> None:
-    _, err = run_demo(environ, work, "-p", "make a report about larks")
+def test_a_report_is_made_in_the_folder_without_a_key(environ: dict[str, str], work: Path) -> None:
+    report = ("-p", "make a report about larks", "--permission-mode", "edit")
+    _, err = run_demo(environ, work, *report)
     line = next(line for line in err.decode().splitlines() if line.startswith("File: report.md ("))
     path = Path(line.rpartition("  ")[2])
     assert path.read_text().startswith("# A report about larks\n")
-    assert [*work.iterdir()] == []
+    assert [*work.rglob("*.md")] == [work / "output" / "report.md"]
     listed, _ = run_demo(environ, work, "files")
     assert b"report.md" in listed
 

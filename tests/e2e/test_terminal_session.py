@@ -79,7 +79,10 @@ async def test_replies_and_tool_rows_are_printed_in_order(
         code = await repl.exit_restored()
         rows = [row for row in repl.tty.screen.text.splitlines() if row]
     assert code == 0
-    assert rows[1] == "runs end at 60 iterations, 30 min or $5.00 (settings: agent)"
+    limits = "runs end at 60 iterations or 30 min (settings: agent). No price is known for"
+    assert rows[1] == limits
+    assert rows[3] == "  5,000,000 tokens instead (agent.max_tokens)."
+    rows = rows[rows.index("> look around") - 2 :]
     assert rows[2:7] == ["> look around", "● I look.", rows[4], "● Found", "  • one"]
     assert re.fullmatch(r"✓ list_dir +0\.\ds · 0 lines", rows[4])
     assert rows[7] == "  • 二"

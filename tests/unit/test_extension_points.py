@@ -53,6 +53,7 @@ class LunchServed(Event, frozen=True, kw_only=True):
     """Lunch was served."""
 
     name: ClassVar[str] = "workflow.lunch.served"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     dish: str
 
     def node(self) -> tuple[str, NodeKind]:

@@ -18,7 +18,8 @@ with recursive below (id) as (
     union all
     select runs.id from runs join below on runs.parent_run_id = below.id
 )
-select cast($1 as text), runs.id, runs.ended is not null, runs.usage, runs.cost,
+select cast($1 as text), runs.id, case when runs.ended is null then 0 else 1 end,
+    runs.usage, runs.cost,
     usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
     usage.cost
 from below join runs on runs.id = below.id

@@ -122,7 +122,7 @@ async def test_207_tools_are_found_used_and_approved_under_their_own_names(
     assert list(sent_calls(later)) == []
 
     (item,) = asked["calls"]
-    assert (item["tool"], item["what"]) == (TOOL, f"{TOOL}\nday: Monday")
+    assert (item["tool"], item["what"]) == (TOOL, "tool 17 (many) · tool_17\nday: Monday")
     assert rules == [TOOL]
     started = payloads(events, "tool.started")
     assert [each["tool_name"] for each in started] == ["find_tools", TOOL]
@@ -241,7 +241,7 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
             async with second.client.stream(f"session_id={made['session_id']}") as stream:
                 events = [each.json() for each in await stream.until("workflow.result.final")]
         last = model.requests[-1]
-    assert asked["calls"][0]["what"] == f"{TOOL}\nday: Monday"
+    assert asked["calls"][0]["what"] == "tool 17 (many) · tool_17\nday: Monday"
     (result,) = (each for each in payloads(events, "tool.completed") if each["tool_name"] == TOOL)
     assert f"came from {TOOL}" in result["result"]
     assert list(sent_calls(last)) == [("find_tools", FIND.input), ("use_tool", USE.input)]

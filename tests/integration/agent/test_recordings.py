@@ -30,11 +30,7 @@ async def ask(app: WorkingWebApp, *files: tuple[str, bytes, str]) -> tuple[str, 
     made = await app.task("What is said here?", attachments=attachments)
     events = await app.end_of(made)
     assert events[-1]["payload"]["stop_reason"] == "final_answer"
-    reported = [
-        event["payload"]["error"]
-        for event in events
-        if event["event"] == "workflow.diagnostic.error"
-    ]
+    reported = [event["payload"]["text"] for event in events if event["event"] == "workflow.notice"]
     message = app.core.model.requests[-1]["messages"][-1]
     return "".join(part["text"] for part in message["content"]), reported
 

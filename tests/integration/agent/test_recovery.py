@@ -32,6 +32,7 @@ from tests.support.owner_reviews import owner_reviews
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
+CLAIMED = "2026-01-31T08:00:00.000Z"
 
 
 async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
@@ -51,7 +52,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
         )
         taken = await services.database.write(
             partial(
-                claim_run, services.stores, run.id, "another process", lease_until=LONG, now="2026"
+                claim_run, services.stores, run.id, "another process", lease_until=LONG, now=CLAIMED
             )
         )
         assert taken is not None
@@ -96,7 +97,7 @@ async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> N
             services = here.services.coordinator.services
             await services.database.write(
                 partial(
-                    claim_run, services.stores, begun.run_id, dead, lease_until=LONG, now="2026"
+                    claim_run, services.stores, begun.run_id, dead, lease_until=LONG, now=CLAIMED
                 )
             )
         async with open_terminal(load(environ=environ)) as next_one:
@@ -196,7 +197,7 @@ async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
         made = await here.submit("work")
         await services.database.write(
             partial(
-                claim_run, services.stores, made.run_id, "the dead", lease_until=LONG, now="2026"
+                claim_run, services.stores, made.run_id, "the dead", lease_until=LONG, now=CLAIMED
             )
         )
     async with core(home, rules) as here:
@@ -212,7 +213,7 @@ async def test_a_run_that_its_owner_dropped_is_requeued(home: Path) -> None:
         made = await here.submit("work")
         await services.database.write(
             partial(
-                claim_run, services.stores, made.run_id, leases.owner, lease_until=LONG, now="2026"
+                claim_run, services.stores, made.run_id, leases.owner, lease_until=LONG, now=CLAIMED
             )
         )
         assert (
@@ -356,7 +357,7 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
         disk = FailingDatabase(services.database)
         small = with_database(app.coordinator, disk)
         run = await services.database.write(
-            partial(claim_run, services.stores, made.run_id, "here", lease_until=LONG, now="2026")
+            partial(claim_run, services.stores, made.run_id, "here", lease_until=LONG, now=CLAIMED)
         )
         assert run is not None
         running = asyncio.create_task(small.execute_task(ActiveRun(run)))

@@ -17,6 +17,7 @@ from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 LONG = "3000-01-01T00:00:00.000Z"
+CLAIMED = "2026-01-31T08:00:00.000Z"
 PRICES = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 10, "output": 10}}'}
 TOUCH = Call("shell", {"command": "touch done && echo touched"})
 
@@ -89,7 +90,7 @@ async def requeued_and_claimed(here: Core, made: Submitted) -> Run:
     await requeued(here, made)
     app = here.services
     run = await app.database.write(
-        partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now="2026")
+        partial(claim_run, app.stores, made.run_id, "here", lease_until=LONG, now=CLAIMED)
     )
     assert run is not None
     return run
@@ -138,7 +139,7 @@ async def test_the_run_of_a_closed_terminal_keeps_its_work(home: Path) -> None:
             partial(app.stores.runs.adopt, made.run_id, "terminal", "2026-01-01T00:00:00.000Z")
         )
         await app.database.write(
-            partial(claim_run, app.stores, made.run_id, "terminal", lease_until="2026", now="2026")
+            partial(claim_run, app.stores, made.run_id, "terminal", lease_until="2026", now=CLAIMED)
         )
         assert len(await make_recovery(app).recover_expired_leases()) == 1
         ended = await here.run(made)

@@ -33,6 +33,7 @@ from tests.support.database_wrapper import DatabaseWrapper
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
+CLAIMED = "2026-01-31T08:00:00.000Z"
 ASK = Reply(text="One thing.", calls=[Call("request_user", {"question": "which?"})])
 LOOK = Reply(calls=[Call("list_dir", {})], when=When(all_results=1))
 STOPPED = ("cancelled", "user_stop")
@@ -86,7 +87,7 @@ async def claim(here: Core, made: Submitted, owner: str, lease_until: str = LONG
     """Claim a queued run for an owner."""
     app = here.services
     run = await app.database.write(
-        partial(claim_run, app.stores, made.run_id, owner, lease_until=lease_until, now="2026")
+        partial(claim_run, app.stores, made.run_id, owner, lease_until=lease_until, now=CLAIMED)
     )
     assert run is not None
     return ActiveRun(run)

@@ -251,6 +251,7 @@ async def test_me_and_profiles_are_listed(app: WebApp) -> None:
         "roles": ["operate", "owner", "talk"],
         "provider": "offline",
         "model": "offline-demo",
+        "is_priced": True,
         "permission_mode": "ask",
         "isolated": False,
         "network": "off",

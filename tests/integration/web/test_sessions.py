@@ -49,12 +49,16 @@ async def change(client: HttpClient, made: Submitted, **changes: Any) -> dict[st
     return view
 
 
-async def test_a_session_is_unread_until_any_client_of_the_owner_reads_it(home: Path) -> None:
+async def test_a_session_is_unread_until_any_client_of_the_owner_reads_it(
+    home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
     async with open_working_web_app(home, [Reply(text="one"), Reply(text="two")]) as app:
-        made = await app.task("count the herons\nby the lake", options={"workspace": str(home)})
+        made = await app.task("count the herons\nby the lake", options={"workspace": str(folder)})
         row = (await listed(app.client))[made.session_id]
         assert row["title"] == "count the herons"
-        assert row["workspace"] == str(home)
+        assert row["workspace"] == str(folder)
         await app.end_of(made)
         assert (await listed(app.client))[made.session_id]["unread"]
         other = HttpClient(app.client.host, app.client.port, app.client.token)

@@ -20,7 +20,7 @@ EPOCH = datetime.fromtimestamp(0, UTC).isoformat()
 @pytest.mark.parametrize(
     ("outcome", "stop"),
     [
-        ({"stop_reason": "user_stop", "by": "p", "name": "Mei"}, CallStop("person", "Mei")),
+        ({"stop_reason": "user_stop", "by": "p", "name": "Mei"}, CallStop("person", "Mei", "p")),
         ({"stop_reason": "user_stop", "by": NOBODY}, CallStop("failure")),
         ({"stop_reason": "user_stop", "by": "p", "via": CLOCK}, CallStop("failure")),
         ({"stop_reason": "timeout"}, CallStop("limit")),
