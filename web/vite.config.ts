@@ -65,12 +65,14 @@ const TASK_MODES =
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/](api[\\/]client|lib[\\/](owner|tool_label)|stream|state)[\\/.]/.test(id);
+  return isLibrary || /src[\\/](api[\\/](client|address)|lib[\\/](owner|tool_label)|stream|state)[\\/.]/.test(id);
 }
 
 const notices = thirdPartyNotices(import.meta.dirname);
 
 export default defineConfig({
+  // the server adds the path of the public address to the document
+  base: './',
   plugins: [react(), tailwindcss(), smallIcons(), notices.page, compressed()],
   worker: { plugins: () => [notices.worker()] },
   build: {

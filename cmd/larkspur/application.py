@@ -55,6 +55,7 @@ from internal.config.home import HomeError, prepare
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
+from internal.config.time_zone import enter_time_zone
 from internal.config.types import ConfigError
 from internal.i18n.runs import RunMessages
 from internal.llm.addresses.entered_text import clean_key
@@ -63,6 +64,7 @@ from internal.llm.registry import (
     PRICES_AS_OF,
     find_providers_of_key,
 )
+from internal.normal_forms.time_zones import format_moment
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
@@ -157,7 +159,7 @@ class Application:
     prices_as_of = PRICES_AS_OF
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
-        self._load = load_settings
+        self._load = partial(_load_in_zone, load_settings)
         self._open_database = ""
 
     def settings(self, config: str | None) -> SettingsSummary:
@@ -278,6 +280,8 @@ class Application:
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
         finding = f"can be opened (schema version {version})"
+        if names := database.without_effect:
+            finding += f"; these parameters have no effect: {', '.join(names)}"
         return Check("database", "ok", f"{database.shown} {finding}.")
 
     def check_models(self, config: str | None) -> list[Check]:
@@ -574,8 +578,15 @@ async def _read_processes(address: str, lease_seconds: float) -> list[ProcessVie
     )
 
 
+def _load_in_zone(load_settings: Callable[..., Loaded], **chosen: Any) -> Loaded:
+    """Read the settings, and let this process live in their time zone."""
+    loaded = load_settings(**chosen)
+    enter_time_zone(loaded.settings.ui.time_zone)
+    return loaded
+
+
 def _process_check(process: ProcessView) -> Check:
-    since = f"{process.started[:16].replace('T', ' ')} UTC"
+    since = format_moment(process.started)
     sentence = f"{process.name}, since {since}: {process.detail}."
     if not process.has_ended:
         return Check("process", "ok", sentence)

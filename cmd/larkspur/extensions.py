@@ -1,5 +1,6 @@
 """The skills and MCP servers of an installation."""
 
+from pathlib import Path
 from typing import Any
 
 from internal.agent.domain.errors import LarkspurError
@@ -11,9 +12,10 @@ from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.login.token_file import TokenFile
 from internal.mcp.pins import McpPins
 from internal.mcp.servers import McpServers
-from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.library import SkillLibrary
 from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pins import SkillPins
+from internal.skills.skill_places import SkillPlace, linked_folders
 from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
 
@@ -26,8 +28,21 @@ def skill_places(loaded: Loaded) -> list[SkillPlace]:
     return [
         SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
         SkillPlace(shipped_skills(), "shipped"),
-        *(SkillPlace(folder, "shared") for folder in loaded.settings.skills.paths),
+        *(
+            SkillPlace(folder, "shared", is_expected=True)
+            for folder in loaded.settings.skills.paths
+        ),
     ]
+
+
+def skill_folders(loaded: Loaded) -> list[Path]:
+    """Return the folders that commands may read to run the scripts of skills.
+
+    They are those with skills, and those to which links in them lead now.
+    """
+    places = skill_places(loaded)
+    linked = (folder for place in places for folder in linked_folders(place))
+    return [*(place.folder for place in places), *linked]
 
 
 def open_skills(loaded: Loaded) -> SkillLibrary:

@@ -11,8 +11,8 @@ from internal.config.loader import Loaded
 from internal.documents.reader import ChildDocumentReader
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from larkspur.file_storage import open_trust, open_workspaces, protected_paths
+from larkspur.prompts import make_prompt_builder
 from larkspur.services import (
-    make_prompt_builder,
     make_tools,
     open_sandbox_of,
     open_services,

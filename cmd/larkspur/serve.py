@@ -481,6 +481,9 @@ async def _running_channels(
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
+        if names := loaded.settings.database.without_effect:
+            fields = {"parameters": ", ".join(names)}
+            logger.warning("parameters of database.url have no effect", extra=fields)
         base = loaded.settings.server.public_url or server.address.url
         services.mcp_servers.login_redirect = f"{base.rstrip('/')}{MCP_CALLBACK}"
         _end_start(services)

@@ -32,7 +32,6 @@ from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
-from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.call_repairs import CallRepairCounts
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
@@ -66,7 +65,6 @@ from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
-from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
 from internal.agent.store.history import MessageCache
 from internal.agent.store.runs import Role
@@ -74,6 +72,7 @@ from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
+from internal.config.time_zone import chosen_time_zone
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.registry import ProcessRegistry
@@ -116,7 +115,7 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
-from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_places
+from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
 from larkspur.file_storage import (
     NO_HOST,
     changes_folder,
@@ -134,6 +133,7 @@ from larkspur.file_storage import (
     spans_hosts,
     working_host,
 )
+from larkspur.prompts import make_prompt_builder
 from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
 
@@ -632,8 +632,9 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
         private=private_places(loaded),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
-        skills=[place.folder for place in skill_places(loaded)],
+        skills=skill_folders(loaded),
         container=ContainerSettings(settings.engine, settings.image),
+        time_zone=chosen_time_zone(),
     )
     packages = await _packages(loaded, homes, partial(opener, settings.provider))
     async with opener(settings.provider, packages=packages) as sandbox:
@@ -780,20 +781,3 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
     )
     tools = CombinedTools((box, skills, delegation, mcp, reviews, services.mentions))
     return tools
-
-
-def make_prompt_builder(
-    services: Services, sandbox: Sandbox, tools: ToolSource, lessons: LessonBook | None = None
-) -> RunPromptBuilder:
-    """Return what builds the prompts of runs. `lessons` say how many tools a model takes."""
-    book, provider = lessons or LessonBook(), services.settings.llm.provider
-    return RunPromptBuilder(
-        tools,
-        services.model_book,
-        sandbox=sandbox.capabilities,
-        instruction_files=services.instruction_files,
-        skills=ReviewedSkills(services.skills),
-        clock=services.clock,
-        max_schema_share=services.settings.mcp.max_schema_share,
-        max_tools=partial(book.max_tools, provider),
-    )

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from internal.config import home as home_folder
 from internal.config.messages import complaint, name_of, nearest, plain
+from internal.config.service_links import is_service_link
 from internal.config.setting_keys import (
     KEYS,
     NAMES,
@@ -303,6 +304,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]
         if name in REMOVED_VARIABLES:
             raise ConfigError(f"environment {name}: {_removed(REMOVED_VARIABLES[name])}")
         if name not in VARIABLES:
+            if is_service_link(name, environ):
+                continue
             hint = nearest(name, [*VARIABLES, *_NOT_KEYS])
             raise ConfigError(f"Unknown environment variable {plain(name)}{hint}")
         key = VARIABLES[name]

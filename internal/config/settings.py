@@ -44,6 +44,7 @@ from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.normal_forms.addresses import is_loopback, reached_host
+from internal.normal_forms.time_zones import check_time_zone
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
 
@@ -131,6 +132,12 @@ class DatabaseSettings(Section):
     def address(self) -> str:
         """The path or URL to open. A URL may contain a password."""
         return self.url.get_secret_value() if self.path is None else str(self.path)
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The parameters of the URL that are passed over."""
+        text = self.url.get_secret_value()
+        return parse_address(text).parameters.without_effect if is_postgres(text) else ()
 
     @property
     def shown(self) -> str:
@@ -470,6 +477,9 @@ class UiSettings(Section):
     """The language of messages, and how a session in the terminal looks."""
 
     language: LanguageSetting = key("auto", "Language of messages; auto follows the locale.")
+    time_zone: Annotated[Text, AfterValidator(check_time_zone)] | None = key(
+        None, "Time zone of dates and times, such as Asia/Shanghai; unset: that of the system."
+    )
     notify: bool = key(
         True,
         "The terminal rings and notifies when something waits or a run of over 10 s ends.",

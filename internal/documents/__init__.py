@@ -8,8 +8,12 @@ or be taken over. Importing the package imports no parser. Reading order:
 - `child`: the program of the child
 - `confinement`: limits of the child: memory, time, files, network
 - `extraction`: the text of a document as pieces, and the part that was asked for
-- `pdf`, `docx`, `pptx`, `xlsx`, `epub`, `html_to_markdown`, `plain_text`: one kind each
+- `plain_text`, `html_to_markdown`, `epub`, `mail`, `outlook`, `open_document`: one kind each
+- `pdf`: pages; `pdf_annotations`: their form fields and comments
+- `docx`: Word; `word_runs`, `word_numbers`: paragraphs; `word_chunks`: embedded web pages
+- `pptx`: PowerPoint; `drawings`, `equations`: of all Office files
+- `xlsx`, `xls`, `xlsb`, `xml_spreadsheet`: Excel; `sheets`, `number_formats`: of all workbooks
 - `archives`: ZIP and tar, which are listed
 - `package`: ZIP files that hold a document, and their XML
-- `pictures`: size and scaling
+- `pictures`: size and scaling; `heif_pictures`: those of phones
 """

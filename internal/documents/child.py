@@ -19,52 +19,85 @@ if __name__ == "__main__":
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
-from internal.documents.extraction import cut
-from internal.documents.kinds import PACKAGES
+from internal.documents.extraction import OtherReaderNeeded, cut
+from internal.documents.kinds import ENCODED_KINDS, PACKAGES, entry_key
 
 READERS = {
     "csv": ("plain_text", "read_text"),
     "docx": ("docx", "read_docx"),
+    "docx+html": ("word_chunks", "read_docx_with_html"),
     "epub": ("epub", "read_epub"),
     "gzip": ("archives", "read_tar"),
     "html": ("html_to_markdown", "read_html"),
+    "mail": ("mail", "read_mail"),
+    "msg": ("outlook", "read_msg"),
+    "odp": ("open_document", "read_odp"),
+    "ods": ("open_document", "read_ods"),
+    "odt": ("open_document", "read_odt"),
     "pdf": ("pdf", "read_pdf"),
     "pptx": ("pptx", "read_pptx"),
     "tar": ("archives", "read_tar"),
     "text": ("plain_text", "read_text"),
     "tsv": ("plain_text", "read_text"),
+    "xls": ("xls", "read_xls"),
+    "xlsb": ("xlsb", "read_xlsb"),
     "xlsx": ("xlsx", "read_xlsx"),
+    "xmlss": ("xml_spreadsheet", "read_xml_spreadsheet"),
     "zip": ("archives", "read_zip"),
 }
 """The module of each kind, and its function from an open file to an `ExtractedDocument`."""
 
+_PICTURE_READERS = {
+    "heif": ("heif_pictures", "prepare_heif"),
+    "picture": ("pictures", "prepare_picture"),
+}
+_KINDS_WITH_THREADS = frozenset({"heif"})
 _OLE_SEARCH_BYTES = 4_000_000
-_ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+_ENCRYPTED_OFFICE = "EncryptedPackage"
+_OLE_KINDS = {"__substg1.0_": "msg", "Workbook\0": "xls", "Book\0": "xls"}
+"""The kind of an OLE file by the beginning of the name of one of its streams."""
 _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
 )
-_WEB_CODECS = (
+_MAIL_CODECS = (
     *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
-    *("mac-cyrillic", "mac-roman", "shift-jis", "tis-620", "utf-7"),
+    *("hz", "iso2022-kr", "mac-cyrillic", "mac-roman", "raw-unicode-escape", "shift-jis"),
+    *("tis-620", "utf-7"),
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
 )
-"""The encodings that a web page may name, besides those of files."""
+"""The encodings that a message and its parts may name."""
 
-_OPTIONAL_MODULES = ("PIL", "lxml", "numpy")
-_OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
+_MANY_ENCODINGS = frozenset({"docx+html", "mail", "msg"})
+
+_OFFICE_PARTS = {
+    "xl/workbook.bin": "xlsb",
+    "word/document": "docx",
+    "ppt/presentation": "pptx",
+    "xl/workbook": "xlsx",
+    "word/": "docx",
+    "ppt/": "pptx",
+    "xl/": "xlsx",
+}
+"""The kind of an Office file by its entries; those that come first decide."""
+_OTHER_OLE_STREAMS = ("WordDocument\0", "PowerPoint Document\0")
+_WORKBOOK_EXTENSIONS = frozenset({"et", "xls", "xlt"})
+_OPEN_DOCUMENT_TYPES = {"text": "odt", "spreadsheet": "ods", "presentation": "odp"}
+_MAX_TYPE_BYTES = 100
 _ARCHIVES = PACKAGES | {"zip"}
 
 
 class ChildRequest(NamedTuple):
     """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
 
-    `kind` is the kind of the file, or the charset of HTML. `offset` is also the number of a page.
+    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `extension`
+    is that of its name, or the address of a web page. `offset` is also the number of a page.
     """
 
     wanted: Literal["text", "picture", "html"]
     kind: str
+    codec: str
     extension: str
     offset: int
     size: int
@@ -81,9 +114,9 @@ def main(arguments: list[str]) -> None:
     """Read the file on standard input and write the answer to standard output."""
     with open(os.devnull, "wb") as null:  # noqa: PTH123  # Path need not be imported
         os.dup2(null.fileno(), 2)  # libraries print to it, and the sandbox has one pipe for both
-    memory, cpu, wanted, kind, extension, offset, size = arguments
-    limit_resources(int(memory), int(cpu))
-    answer = _answer(ChildRequest(wanted, kind, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
+    memory, cpu, wanted, kind, codec, extension, offset, size = arguments
+    limit_resources(int(memory), int(cpu), may_start_threads=kind in _KINDS_WITH_THREADS)
+    answer = _answer(ChildRequest(wanted, kind, codec, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
     line = json.dumps(answer.header).encode() + b"\n"
     with os.fdopen(1, "wb", closefd=False) as output:
         output.write(line + answer.content)
@@ -97,7 +130,7 @@ def _answer(request: ChildRequest) -> ChildAnswer:
                 case "picture":
                     answer = _picture(file, request)
                 case "html":
-                    answer = _markdown(file, request.kind)
+                    answer = _markdown(file, request)
                 case _:
                     answer = _text(file, request)
         if _identity() != before:
@@ -140,11 +173,11 @@ def _picture(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
         file.seek(0)
         document = open_pdf(file)
         picture, pages = picture_of_page(document, request.offset), len(document)
-    elif request.kind == "picture":
-        prepare_picture = _imported("pictures", "prepare_picture")
-        _confine()
+    elif request.kind in _PICTURE_READERS:
+        prepare = _imported(*_PICTURE_READERS[request.kind])
+        _confine(may_start_threads=request.kind in _KINDS_WITH_THREADS)
         file.seek(0)
-        picture, pages = prepare_picture(file), 1
+        picture, pages = prepare(file), 1
     else:
         raise DocumentUnreadable("It is not a picture of a kind that can be shown.")
     media_type, width, height, content = picture
@@ -156,47 +189,53 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     kind = request.kind
     if kind not in READERS:
         _confine()
+        if kind == "ole" and (held := _kind_of_ole(file, request.extension)) != kind:
+            return ChildAnswer({"kind": held, "is_other_kind": True})
         raise DocumentUnreadable(_refusal(file, kind, request.extension))
-    if kind == "xlsx":
-        for module in _OPTIONAL_MODULES:  # openpyxl would import them, which takes time
-            sys.modules.setdefault(module, None)  # type: ignore[arg-type]  # an import fails
     read = _imported(*READERS[kind])
-    _confine()
+    if kind in _ARCHIVES:
+        import_module("zipfile")
+    _confine(request.codec, *(_MAIL_CODECS if kind in _MANY_ENCODINGS else ()))
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
-    document = read(file)
+    try:
+        document = read(file, request.codec) if kind in ENCODED_KINDS else read(file)
+    except OtherReaderNeeded as needed:
+        return ChildAnswer({"kind": needed.kind, "is_other_kind": True})
     part = cut(document.pieces, request.offset, request.size)
     text = document.if_empty if part.total == 0 else part.text
-    header = {"kind": kind, "parts": document.parts}
+    header = {"kind": kind.partition("+")[0], "parts": document.parts}
     header |= {"next_offset": part.next_offset, "total": part.total}
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
 
-def _markdown(file: BinaryIO, charset: str) -> ChildAnswer:
+def _markdown(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     """Return the main content of a web page as Markdown."""
     convert = _imported("html_to_markdown", "convert_page")
-    _confine(*_WEB_CODECS)
+    _confine(request.codec)
     file.seek(0)
-    return ChildAnswer({}, convert(file.read(), charset or None).encode("utf-8", "replace"))
+    page = convert(file.read(), request.codec, request.extension)
+    header = page._asdict()
+    return ChildAnswer({"page": header}, header.pop("text").encode("utf-8", "replace"))
 
 
 def _imported(module: str, function: str) -> Any:
     return getattr(import_module(f"internal.documents.{module}"), function)
 
 
-def _confine(*further_codecs: str) -> None:
+def _confine(*further_codecs: str, may_start_threads: bool = False) -> None:
     """Import what is imported late, and deny the system calls for it.
 
     Raises:
         DocumentUnreadable: the kernel refuses.
     """
-    for codec in (*_CODECS, *further_codecs):  # a codec is a module
-        codecs.lookup(codec)
+    for name in filter(None, (*_CODECS, *further_codecs)):  # a codec is a module
+        codecs.lookup(name)
     codecs.register(_imported_codec)
     codecs.unregister(encodings.search_function)
     try:
-        deny_system_calls()
+        deny_system_calls(may_start_threads=may_start_threads)
     except OSError as error:
         raise DocumentUnreadable("Files cannot be read safely on this machine.") from error
 
@@ -218,34 +257,58 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
     """
     zipfile = import_module("zipfile")
     try:
-        names = set(zipfile.ZipFile(file).NameToInfo)
+        names = {entry_key(each) for each in zipfile.ZipFile(file).NameToInfo}
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
         return extension if extension in PACKAGES else "zip"
-    if "META-INF/container.xml" in names:
+    if "meta-inf/container.xml" in names:
         return "epub"
-    if "[Content_Types].xml" not in names:
+    if "content.xml" in names and (kind := _open_document_kind(zipfile.ZipFile(file))):
+        return kind
+    if "[content_types].xml" not in names and "_rels/.rels" not in names:
         return "zip"
-    if any(name.endswith("workbook.bin") for name in names):
-        raise DocumentUnreadable("Binary workbooks (.xlsb) are not read: save it as .xlsx.")
-    for folder, kind in _OFFICE_FOLDERS.items():
-        if any(name.startswith(folder) for name in names):
+    for part, kind in _OFFICE_PARTS.items():
+        if any(name.startswith(part) for name in names):
             return kind
     return "zip"
+
+
+def _open_document_kind(package: Any) -> str:
+    """Return the kind of an OpenDocument file by its declared type, "" if it is another file."""
+    if "mimetype" not in package.NameToInfo:
+        return ""
+    with package.open("mimetype") as entry:
+        declared = entry.read(_MAX_TYPE_BYTES).decode("ascii", "replace").strip()
+    for ending, kind in _OPEN_DOCUMENT_TYPES.items():
+        if declared.startswith(f"application/vnd.oasis.opendocument.{ending}"):
+            return kind
+    return ""
+
+
+def _kind_of_ole(file: BinaryIO, extension: str) -> str:
+    """Return the kind of an OLE file that a reader reads, "ole" if there is none.
+
+    A document may contain a workbook, and the other way round: then its extension decides.
+    """
+    file.seek(0)
+    head = file.read(_OLE_SEARCH_BYTES)
+    found = [kind for name, kind in _OLE_KINDS.items() if name.encode("utf-16-le") in head]
+    if extension not in _WORKBOOK_EXTENSIONS and "msg" not in found:
+        others = (name.encode("utf-16-le") in head for name in _OTHER_OLE_STREAMS)
+        return "ole" if any(others) or not found else found[0]
+    return found[0] if found else "ole"
 
 
 def _refusal(file: BinaryIO, kind: str, extension: str) -> str:
     match kind:
         case "ole":
             file.seek(0)
-            if _ENCRYPTED_OFFICE in file.read(_OLE_SEARCH_BYTES):
+            if _ENCRYPTED_OFFICE.encode("utf-16-le") in file.read(_OLE_SEARCH_BYTES):
                 return "The Office file is encrypted: it opens with a password only."
-            new = (
-                f".{extension}x" if extension in {"doc", "ppt", "xls"} else ".docx, .pptx or .xlsx"
-            )
-            return f"Office files from before 2007 are not read: save it as {new}."
+            new = f".{extension}x" if extension in {"doc", "ppt"} else ".docx or .pptx"
+            return f"Word and PowerPoint files from before 2007 are not read: save it as {new}."
         case "rtf":
             return "RTF files are not read: save it as .docx."
-        case "picture":
+        case "picture" | "heif":
             return "It is a picture, which has no text."
         case _:
             return "It is a binary file of a kind that cannot be read."

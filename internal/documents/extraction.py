@@ -15,6 +15,14 @@ EXTRACT_SECONDS = 20.0
 _CONTROL_CHARACTERS = re.compile("[\0-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
 
+class OtherReaderNeeded(Exception):
+    """A file turned out to be of a kind, the argument, whose reader was not imported."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 class ExtractedDocument(NamedTuple):
     """A document whose text is read piece by piece, such as page by page.
 

@@ -7,14 +7,16 @@ stopped.
 import os
 import re
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import bs4
 import markdownify
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
-from internal.documents.plain_text import encoding_of
+from internal.normal_forms.urls import join_url, parse_refresh
+from internal.text_encodings.declarations import declared_codec
+from internal.text_encodings.detection import marked_codec
 
 MAX_FILE_BYTES = 3_000_000
 _INVISIBLE_ELEMENTS = frozenset(
@@ -36,10 +38,15 @@ _FRAME_ROLES = frozenset(
     }
 )
 _CONTENT_ELEMENTS = ("article", "main")
+_SCRIPT_TYPES = re.compile(
+    r"(?:text|application)/(?:x-)?(?:java|ecma)script|module|", re.IGNORECASE
+)
+_MAX_FRAMES = 20
+_MAX_ASIDE_CHARS = 300
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
 
 
-def read_html(file: BinaryIO) -> ExtractedDocument:
+def read_html(file: BinaryIO, codec: str) -> ExtractedDocument:
     """Return the visible text of an HTML file as Markdown.
 
     Raises:
@@ -47,41 +54,140 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
     """
     if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
         raise DocumentUnreadable("The HTML file is larger than 3 MB: read its source.")
-    encoding = encoding_of(file)
     file.seek(0)
-    text = clean(convert(file.read(), encoding))
+    text = clean(convert(file.read(), codec))
     return ExtractedDocument(1, iter([text]), "[The page has no text.]")
 
 
-def convert(html: bytes, charset: str | None) -> str:
+class ConvertedPage(NamedTuple):
+    """A web page as Markdown, and what it says about text that is elsewhere.
+
+    Attributes:
+        text: the main content below the title.
+        has_text: False if there is nothing but the title.
+        refresh: the address that the page leads on to, "" if it leads nowhere.
+        refresh_seconds: how long it is shown before.
+        scripts: the number of programs, which are not run.
+        without_scripts: what it says to readers who run none.
+        frames: addresses of pages that it shows as parts of itself.
+    """
+
+    text: str
+    has_text: bool = True
+    refresh: str = ""
+    refresh_seconds: int = 0
+    scripts: int = 0
+    without_scripts: str = ""
+    frames: tuple[str, ...] = ()
+
+
+def convert(html: bytes, codec: str | None) -> str:
     """Return the visible text of a document as Markdown, with its title as a heading.
 
     Images are left out. A document that is nested too deeply is returned as text alone.
     """
-    soup, title = _parse(html, charset)
+    soup, title = _parse(html, codec)
+    _remove_invisible(soup)
     return _with_title(title, _to_text(soup))
 
 
-def convert_page(html: bytes, charset: str | None) -> str:
+def convert_page(html: bytes, codec: str | None, address: str = "") -> ConvertedPage:
     """Return the main content of a web page as `convert` does.
 
     That is its `main` element, else its only `article`, else the page; without menus, side columns,
     footers, forms and what is hidden. A page that consists of nothing else is returned whole.
+
+    Args:
+        html: the bytes of the page.
+        codec: what the bytes are in, None for what the page declares.
+        address: where the page is, to make its links absolute; "" leaves them as they are.
     """
-    soup, title = _parse(html, charset)
+    soup, title = _parse(html, codec)
+    page = _about(soup, address)
+    is_for_all = soup.select_one("noscript meta[http-equiv]") is None
+    _remove_invisible(soup)
     part = _main_part(soup)
     _remove_frame(part)
     text = _to_text(part)
-    return _with_title(title, text) if text else convert(html, charset)
+    if not text:
+        soup, title = _parse(html, codec)
+        _make_absolute(soup, _base(soup, address))
+        _remove_invisible(soup)
+        text = _to_text(soup)
+    if text and not is_for_all:  # readers without scripts are sent to a page that asks for them
+        page = page._replace(refresh="")
+    return page._replace(text=_with_title(title, text), has_text=bool(text))
 
 
-def _parse(html: bytes, charset: str | None) -> tuple[bs4.BeautifulSoup, str]:
-    """Return a document without invisible elements, and its title."""
-    soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
-    title = " ".join(soup.title.get_text().split()) if soup.title else ""
+def _parse(html: bytes, codec: str | None) -> tuple[bs4.BeautifulSoup, str]:
+    """Return a document and its title."""
+    codec = marked_codec(html) or codec or declared_codec(html) or "utf-8"
+    soup = bs4.BeautifulSoup(html.decode(codec, "replace"), "html.parser")
+    return soup, " ".join(soup.title.get_text().split()) if soup.title else ""
+
+
+def _remove_invisible(soup: bs4.BeautifulSoup) -> None:
     for element in soup(_INVISIBLE_ELEMENTS):
         element.decompose()
-    return soup, title
+
+
+def _about(soup: bs4.BeautifulSoup, address: str) -> ConvertedPage:
+    """Return what a page says about text that is elsewhere, and make its links absolute."""
+    base = _base(soup, address)
+    _make_absolute(soup, base)
+    seconds, refresh = _find_refresh(soup)
+    scripts = [each for each in soup("script") if _SCRIPT_TYPES.fullmatch(_value(each, "type"))]
+    asides = (" ".join(each.get_text(" ").split()) for each in soup("noscript"))
+    frames = [_absolute(base, _value(each, "src")) for each in soup(["frame", "iframe"])]
+    return ConvertedPage(
+        text="",
+        refresh=_absolute(base, refresh),
+        refresh_seconds=seconds,
+        scripts=len(scripts),
+        without_scripts=next(filter(None, asides), "")[:_MAX_ASIDE_CHARS],
+        frames=tuple(dict.fromkeys(each for each in frames if each.startswith("http")))[
+            :_MAX_FRAMES
+        ],
+    )
+
+
+def _find_refresh(soup: bs4.BeautifulSoup) -> tuple[int, str]:
+    """Return after how many seconds a page leads on, and to which address."""
+    for element in soup("meta"):
+        if _value(element, "http-equiv").strip().lower() == "refresh":
+            return parse_refresh(_value(element, "content"))
+    return 0, ""
+
+
+def _base(soup: bs4.BeautifulSoup, address: str) -> str:
+    """Return the address that the links of a page are relative to, "" if it is not known."""
+    element = soup.find("base", href=True)
+    return _absolute(address, _value(element, "href")) if isinstance(element, bs4.Tag) else address
+
+
+def _make_absolute(soup: bs4.BeautifulSoup, base: str) -> None:
+    if base:
+        for element in soup(["a", "area"], href=True):
+            element["href"] = _absolute(base, _value(element, "href"))
+
+
+def _absolute(base: str, reference: str) -> str:
+    """Return a reference as an absolute address; one to a place in the page as it is."""
+    reference = "".join(reference.split("\n")).strip()
+    if not base or not reference or reference.startswith("#"):
+        return reference
+    try:
+        address = join_url(base, reference)
+    except ValueError:
+        return reference
+    place = reference.partition("#")[2]
+    is_whole = address == reference or not place
+    return (address if is_whole else f"{address}#{place}").replace(" ", "%20")
+
+
+def _value(element: bs4.Tag, attribute: str) -> str:
+    value = element.get(attribute)
+    return value if isinstance(value, str) else ""
 
 
 def _remove_frame(part: bs4.Tag) -> None:

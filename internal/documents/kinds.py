@@ -1,28 +1,25 @@
 """The kind of a file, by its content first, then by its name."""
 
 import codecs
+import re
 from typing import Literal
 
+from internal.text_encodings.detection import marked_codec, wide_codec
+
 Kind = Literal[
-    "csv", "gzip", "html", "ole", "pdf", "picture", "rtf", "tar", "text", "tsv", "zip", "binary"
+    "csv", "gzip", "heif", "html", "mail", "ole", "pdf", "picture", "rtf", "tar", "text", "tsv",
+    "xmlss", "zip", "binary"
 ]  # fmt: skip
 
-PACKAGES = frozenset({"docx", "epub", "pptx", "xlsx"})
+PACKAGES = frozenset({"docx", "epub", "odp", "ods", "odt", "pptx", "xlsb", "xlsx"})
 """The kinds of documents that are ZIP files."""
 
 HEAD_BYTES = 8_192
 """How much of the beginning of a file decides its kind."""
 
-BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-"""Beginnings of text that may contain NUL bytes, and its encoding."""
+ENCODED_KINDS = frozenset({"csv", "html", "text", "tsv"})
+"""The kinds whose bytes are text in an encoding."""
 
-_MARKS = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
 _PDF_SEARCH_BYTES = 1_024  # readers accept something before the signature
 _TAR_MAGIC = slice(257, 262)
 _PICTURES = (
@@ -41,6 +38,35 @@ _SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
     (b"{\\rtf", "rtf"),
 )
 _HTML_STARTS = (b"<!doctype html", b"<html")
+_HTML_FRAGMENTS = (
+    *(b"<head", b"<meta", b"<body", b"<table", b"<style", b"<div", b"<title", b"<script", b"<p>"),
+    *(b"<font", b"<center", b"<h1", b"<br", b"<link"),
+)
+_MARKUP_BEFORE = re.compile(rb"\s*(?:<\?xml[^>]*>|<!--.*?-->)", re.DOTALL)
+_DOCUMENT_EXTENSIONS = frozenset(
+    {
+        *("", "asp", "aspx", "cgi", "csv", "dhtml", "do", "doc", "docm", "docx", "dot", "eml"),
+        *("jsp", "mht", "mhtml", "msg", "odp", "ods", "odt", "pdf", "ppt", "pptx", "rtf", "shtml"),
+        *("tsv", "wps", "et", "dps", "xht", "xls", "xlsb", "xlsm", "xlsx", "xlt"),
+    }
+)
+"""Names whose files are read as what they are: their source is not what a person means."""
+_OFFICE_EXTENSIONS = _DOCUMENT_EXTENSIONS - {"", "csv", "eml", "tsv"}
+_XML_SPREADSHEET = b"urn:schemas-microsoft-com:office:spreadsheet"
+_MAIL_START = re.compile(
+    rb"\s*(?:From |(?:Return-Path|Received|Delivered-To|X-[\w-]+|Message-ID|MIME-Version|From|To"
+    rb"|Date|Subject|Content-Type|DKIM-Signature|ARC-[\w-]+|Authentication-Results):)",
+    re.IGNORECASE,
+)
+_HEIF_BRANDS = frozenset(
+    {
+        *(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"),
+        *(b"avif", b"avis"),
+    }
+)
+_CONTROLS = bytes({*range(32)} - {*b"\0\b\t\n\f\r\x1b"})
+_LONG_RUN = re.compile(rb"\0{4,}")
+_MAX_NUL_SHARE = 0.3
 _BITMAP_HEADER_BYTES = 26
 _TEXT_KINDS: dict[str, Kind] = {
     "csv": "csv",
@@ -48,13 +74,16 @@ _TEXT_KINDS: dict[str, Kind] = {
     "htm": "html",
     "html": "html",
     "xhtml": "html",
+    "eml": "mail",
+    "mht": "mail",
+    "mhtml": "mail",
 }
 
 
 def detect_kind(head: bytes, name: str) -> Kind:
     """Return the kind of a file that begins with `head`."""
-    if _is_picture(head):
-        return "picture"
+    if picture := _picture_kind(head):
+        return picture
     if b"%PDF-" in head[:_PDF_SEARCH_BYTES]:
         return "pdf"
     for signature, kind in _SIGNATURES:
@@ -62,14 +91,40 @@ def detect_kind(head: bytes, name: str) -> Kind:
             return kind
     if head[_TAR_MAGIC] == b"ustar":
         return "tar"
-    if not head.startswith(_MARKS) and b"\0" in head:
+    is_wide = marked_codec(head) or wide_codec(head)
+    if b"\0" in head and not is_wide and not is_text(head):
         return "binary"
     return _text_kind(head, name)
+
+
+def is_text(head: bytes) -> bool:
+    """Return whether the beginning of a file is text, also with some NUL bytes as in torn logs."""
+    rest = _LONG_RUN.sub(b"", head)
+    text = rest.replace(b"\0", b"")
+    if not text or text.translate(None, _CONTROLS) != text:
+        return False
+    if len(rest) - len(text) > _MAX_NUL_SHARE * len(rest):
+        return False
+    return any(_is_decodable(text, encoding) for encoding in ("utf-8", "gb18030"))
+
+
+def _is_decodable(text: bytes, encoding: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(text)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def extension_of(name: str) -> str:
     """Return the extension of a file name in lower case, "" if it has none."""
     return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def _picture_kind(head: bytes) -> Kind | None:
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS:
+        return "heif"
+    return "picture" if _is_picture(head) else None
 
 
 def _is_picture(head: bytes) -> bool:
@@ -81,7 +136,30 @@ def _is_picture(head: bytes) -> bool:
 
 def _text_kind(head: bytes, name: str) -> Kind:
     extension = extension_of(name)
-    if extension in _TEXT_KINDS:
-        return _TEXT_KINDS[extension]
-    start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:32].lower()
-    return "html" if not extension and start.startswith(_HTML_STARTS) else "text"
+    start = _markup_start(head)
+    if extension in _OFFICE_EXTENSIONS:
+        if _XML_SPREADSHEET in head:
+            return "xmlss"
+        if start.startswith(_HTML_FRAGMENTS):
+            return "html"
+        if _MAIL_START.match(head) and b"mime-version" in head.lower():
+            return "mail"
+    if extension in _DOCUMENT_EXTENSIONS and start.startswith(_HTML_STARTS):
+        return "html"
+    return _TEXT_KINDS.get(extension, "text")
+
+
+def _markup_start(head: bytes) -> bytes:
+    """Return the first tag of markup, in lower case."""
+    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if head.startswith(mark):
+            head = head.replace(b"\0", b"")[2:]
+    start = head.removeprefix(codecs.BOM_UTF8)
+    while found := _MARKUP_BEFORE.match(start):
+        start = start[found.end() :]
+    return start.lstrip()[:32].lower()
+
+
+def entry_key(name: str) -> str:
+    """Return what is equal for names that Office takes for the same entry."""
+    return name.replace("\\", "/").lstrip("/").lower()

@@ -44,7 +44,7 @@ class ReadPicture(NamedTuple):
     content: bytes | None
 
 
-def prepare_picture(file: BinaryIO) -> ReadPicture:
+def prepare_picture(file: BinaryIO, *, further_formats: tuple[str, ...] = ()) -> ReadPicture:
     """Check a picture by decoding it, and convert or scale it if providers would not accept it.
 
     Raises:
@@ -54,7 +54,7 @@ def prepare_picture(file: BinaryIO) -> ReadPicture:
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     try:
-        with Image.open(file, formats=_FORMATS) as image:
+        with Image.open(file, formats=(*_FORMATS, *further_formats)) as image:
             _check_pixels(image)
             return _prepared(image, size)
     except DocumentUnreadable:
@@ -105,7 +105,7 @@ def _prepared(image: Image.Image, size: int) -> ReadPicture:
     ):
         image.load()
         return ReadPicture(_UNCHANGED[kind], width, height, None)
-    return _converted(image, is_photograph=kind in {"JPEG", "MPO"})
+    return _converted(image, is_photograph=kind in {"AVIF", "HEIF", "JPEG", "MPO"})
 
 
 def _converted(image: Image.Image, *, is_photograph: bool) -> ReadPicture:

@@ -1,5 +1,6 @@
 """`ChildDocumentReader`: reads each file in a child process of its own."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 import internal
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import DocumentUnreadable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.documents import (
@@ -18,11 +20,23 @@ from internal.agent.ports.documents import (
     DocumentText,
     FileForm,
     Picture,
+    WebPage,
 )
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
-from internal.documents.kinds import HEAD_BYTES, PACKAGES, detect_kind, extension_of
+from internal.documents.kinds import (
+    ENCODED_KINDS,
+    HEAD_BYTES,
+    PACKAGES,
+    Kind,
+    detect_kind,
+    extension_of,
+    is_text,
+)
+from internal.documents.plain_text import read_chunks
 from internal.open_files.paths import resolve_links
+from internal.text_encodings.detection import EncodingDetector, TextEncoding, detect
+from internal.text_encodings.labels import codec_of_label
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +44,11 @@ _PROGRAM = str(Path(__file__).with_name("child.py"))
 _SESSION = SessionId("documents")
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_EXTENSION_CHARACTERS = 10
+_MAX_OTHER_KINDS = 2  # such as a ZIP file that is a Word document that embeds web pages
+_MAX_NUL_BYTES = 16 * 1024 * 1024
 _WEB_PAGE_MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_LIMIT_EXITS = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
-_DAMAGED = "The file is damaged, or of a form that cannot be read."
+_DAMAGED = "The file was not understood: it is damaged, or of a form that is not read."
 _CRASHED = "The file could not be read: it is damaged, or needs too much memory."
 
 
@@ -50,6 +66,7 @@ class _Header(msgspec.Struct, frozen=True):
     width: int = 0
     height: int = 0
     unchanged: bool = False
+    page: WebPage | None = None
 
 
 class ChildDocumentReader:
@@ -77,9 +94,11 @@ class ChildDocumentReader:
 
     def form(self, descriptor: int, name: str, /) -> FileForm:
         """Return the form of a file; CSV and other plain text is shown by its characters."""
-        match detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name):
-            case "picture" | "binary" as form:
-                return form
+        match _detected(descriptor, name):
+            case "picture" | "heif":
+                return "picture"
+            case "binary":
+                return "binary"
             case "text" | "csv" | "tsv":
                 return "text"
             case _:
@@ -105,9 +124,13 @@ class ChildDocumentReader:
         kind = _kind_of(descriptor, name)
         if kind == "zip" and extension in PACKAGES:
             kind = extension
-        header, content = await self._read_file(descriptor, "text", kind, *part)
-        if header.is_other_kind:  # as which libraries are needed for
-            header, content = await self._read_file(descriptor, "text", header.kind, *part)
+        encoding = await self._encoding(descriptor, kind)
+        codec = "" if encoding is None else encoding.codec
+        header, content = await self._read_file(descriptor, "text", kind, codec, *part)
+        for _ in range(_MAX_OTHER_KINDS):
+            if header.is_other_kind:  # as which libraries are needed for
+                request = ("text", header.kind, "", *part)
+                header, content = await self._read_file(descriptor, *request)
         if header.is_other_kind:
             raise DocumentUnreadable(_DAMAGED)
         return DocumentText(
@@ -116,6 +139,7 @@ class ChildDocumentReader:
             parts=header.parts,
             next_offset=header.next_offset,
             total=header.total,
+            encoding=encoding,
         )
 
     async def read_picture(self, descriptor: int, /, page: int = 1) -> Picture:
@@ -125,7 +149,7 @@ class ChildDocumentReader:
             DocumentUnreadable: it is no picture, or cannot be read.
         """
         kind = _kind_of(descriptor, "")
-        header, content = await self._read_file(descriptor, "picture", kind, "", str(page), "0")
+        header, content = await self._read_file(descriptor, "picture", kind, "", "", str(page), "0")
         return Picture(
             media_type=header.media_type,
             width=header.width,
@@ -134,16 +158,28 @@ class ChildDocumentReader:
             pages=header.parts,
         )
 
-    async def convert_html(self, html: bytes, charset: str, /) -> str:
-        """Return the visible text of a web page as Markdown; see the port.
+    async def convert_html(self, html: bytes, charset: str, address: str, /) -> WebPage:
+        """Return the main content of a web page as Markdown; see the port.
 
         Raises:
             DocumentUnreadable: it cannot be converted.
         """
         if not html:
-            return ""
-        _, content = await self._ask(html, "html", charset, "", "0", "0")
-        return content.decode("utf-8", "replace")
+            return WebPage(has_text=False)
+        encoding = await asyncio.to_thread(detect, html, codec_of_label(charset) or "")
+        request = ("html", "html", encoding.codec, address, "0", "0")
+        header, content = await self._ask(html, *request)
+        page = header.page or WebPage()
+        return msgspec.structs.replace(page, text=content.decode("utf-8", "replace"))
+
+    async def _encoding(self, descriptor: int, kind: str) -> TextEncoding | None:
+        """Return the encoding of a file, None if its bytes are no text."""
+        if kind not in ENCODED_KINDS:
+            return None
+        try:
+            return await run_to_completion(_detect_encoding, descriptor)
+        except OSError as error:
+            raise DocumentUnreadable(_DAMAGED) from error
 
     async def _read_file(self, descriptor: int, *request: str) -> tuple[_Header, bytes]:
         try:
@@ -224,9 +260,33 @@ def _kind_of(descriptor: int, name: str) -> str:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise DocumentUnreadable("It is not a regular file.")
     try:
-        return detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name)
+        return _detected(descriptor, name)
     except OSError as error:
         raise DocumentUnreadable(_DAMAGED) from error
+
+
+def _detected(descriptor: int, name: str) -> Kind:
+    """Return the kind of a file; a log may begin with many NUL bytes where it was cut off.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    head = os.pread(descriptor, HEAD_BYTES, 0)
+    if len(head) < HEAD_BYTES or head.strip(b"\0"):
+        return detect_kind(head, name)
+    for place in range(HEAD_BYTES, _MAX_NUL_BYTES, _MAX_NUL_BYTES // 16):
+        if found := os.pread(descriptor, _MAX_NUL_BYTES // 16, place).lstrip(b"\0"):
+            return "text" if is_text(found[:HEAD_BYTES]) else "binary"
+    return "binary"
+
+
+def _detect_encoding(descriptor: int) -> TextEncoding:
+    detector = EncodingDetector()
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        for chunk in read_chunks(file):
+            detector.feed(chunk)
+        file.seek(0)
+    return detector.result()
 
 
 def _library_folders() -> tuple[str, ...]:

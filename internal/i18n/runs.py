@@ -11,6 +11,7 @@ from internal.i18n.language import Language
 
 MIN_TIMED_SECONDS = 10
 """The shortest wait for a model of which the end is shown as a time of day."""
+_DAILY_LIMIT = "ended_daily_limit_exceeded"
 _UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 
 
@@ -26,6 +27,14 @@ def end_of_wait(since: str, seconds: int) -> str:
     except ValueError:
         return ""
     return f"{end:%H:%M:%S}{' UTC' if end.tzname() == 'UTC' else ''}"
+
+
+def _daily_reset() -> str:
+    from datetime import UTC, datetime  # noqa: PLC0415  # costs the terminal an import
+
+    from internal.normal_forms.time_zones import format_daily_reset  # noqa: PLC0415  # the same
+
+    return format_daily_reset(datetime.now(UTC))
 
 
 class RunMessages(MessageCatalog):
@@ -110,7 +119,8 @@ class RunMessages(MessageCatalog):
         if not error_code and stop_reason in _UNREMARKABLE:
             return ""
         keys = (f"ended_{error_code}", f"ended_{stop_reason}", "ended_error")
-        return self(next(key for key in keys if key in self))
+        key = next(key for key in keys if key in self)
+        return self(key, time=_daily_reset()) if key == _DAILY_LIMIT else self(key)
 
     def refusal(self, metadata: Mapping[str, Any]) -> str:
         """Return why the answer of a person did not allow a call, "" if there was none."""

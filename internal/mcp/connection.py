@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
-from internal.mcp.limits import RENEWAL_BYTES, LoginRequired, ServerFailure
+from internal.mcp.limits import RENEWAL_BYTES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.manifest import ListedTool
 
@@ -26,6 +26,8 @@ FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
 LIST_SECONDS = 60.0
 """How old the list of tools may be when a tool is called."""
 
+SILENCE_SECONDS = 4.0
+"""How long a server may write nothing after a line in place of an answer."""
 MAX_WAIT_SECONDS = 3_600.0
 """How long a server without other calls is kept for a call that waits for people."""
 
@@ -68,6 +70,7 @@ class ServerConnection:
         self._lost: ServerFailure | None = None
         self._failures, self._failed_at = 0, 0.0
         self._listed_at = 0.0
+        self._lost_answers = 0
 
     @property
     def is_open(self) -> bool:
@@ -109,21 +112,58 @@ class ServerConnection:
             if age > LIST_SECONDS and reply is None:
                 await self._list(session)
             check()
+            endpoint = self._endpoint
             try:
                 seconds = self.definition.call_timeout_seconds
-                result = await session.call(
-                    tool, arguments, seconds, on_progress, key=key, reply=reply
-                )
+                sent = session.call(tool, arguments, seconds, on_progress, key=key, reply=reply)
+                result = await self._answer(session, sent)
+            except CallTimedOut as error:
+                self._failures = 0
+                stray = endpoint.stray_line if endpoint else ""
+                if not stray:
+                    raise
+                raise ToolError(f"{error}; it wrote a line that is no message: {stray}") from error
             except (ToolError, LoginRequired):
                 self._failures = 0
                 raise
             except ServerFailure as error:
-                reason = self._endpoint.failure if self._endpoint else ""
+                reason = endpoint.failure if endpoint else ""
                 self._lost = ServerFailure(f"it ended during the call: {reason or error}")
                 self._end()
                 raise self._lost from error
         self._failures = 0
         return result
+
+    async def _answer(
+        self, session: "SdkSession", sent: Coroutine[Any, Any, dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the answer to a call.
+
+        A server whose only call is answered with a line that is no message never answers it. One
+        that has written such lines before logs there, and is waited for.
+
+        Raises:
+            ToolError: such a line came, and then nothing, although the server takes requests.
+            Exception: of the call.
+        """
+        endpoint = self._endpoint
+        if endpoint is None or endpoint.stray_lines > self._lost_answers or self._calls > 1:
+            return await sent
+        call = asyncio.create_task(sent)
+        lost = asyncio.create_task(_until_lost(session, endpoint))
+        try:
+            await asyncio.wait({call, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                return call.result()
+            self._lost_answers = endpoint.stray_lines
+            raise ToolError(
+                "the server wrote a line that is no message, and then nothing for"
+                f" {SILENCE_SECONDS:g} s; the outcome of the call is unknown: {endpoint.stray_line}"
+            )
+        finally:
+            for task in (call, lost):
+                task.cancel()
+            await asyncio.wait({call, lost})
 
     async def close(self) -> None:
         """Stop the server for good. Calls that are running fail."""
@@ -275,6 +315,21 @@ class ServerConnection:
             "mcp server failed",
             extra={"server": self.definition.name, "reason": str(failure)},
         )
+
+
+async def _until_lost(session: "SdkSession", endpoint: "ServerEndpoint") -> None:
+    """Wait for a stray line, after which the server takes requests and writes nothing else."""
+    before = endpoint.stray_lines
+    while endpoint.stray_lines == before:
+        endpoint.has_written.clear()
+        await endpoint.has_written.wait()
+    while True:
+        # a server that does one thing at a time answers after the call
+        await session.ping()
+        seen = endpoint.received_bytes
+        await asyncio.sleep(SILENCE_SECONDS)
+        if endpoint.received_bytes == seen:
+            return
 
 
 def load_sdk() -> "type[ServerEndpoint]":

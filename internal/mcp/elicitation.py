@@ -21,6 +21,7 @@ from internal.agent.domain.react.input_forms import (
     InputValue,
 )
 from internal.agent.domain.text import escape_hidden, replace_surrogates, truncate_json
+from internal.mcp.limits import CallTimedOut
 
 MAX_FORMS, MAX_FIELDS, MAX_VALUES = 5, 20, 200
 MAX_STATE_CHARS = 100_000
@@ -203,7 +204,7 @@ class OpenCalls:
             if call.asked.done():
                 self._waiting[key] = call
                 return _input_required(call.asked.result())
-            raise ToolError(f"the server did not answer in {timeout_seconds:g} s")
+            raise CallTimedOut(timeout_seconds)
         finally:
             self._running.discard(call)
             if call is not self._waiting.get(key):

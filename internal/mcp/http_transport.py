@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
 from internal.mcp.limits import MAX_MESSAGE_BYTES, ServerFailure
+from internal.mcp.message_parser import decoded, read_messages
 from internal.normal_forms.addresses import address_refusal
 
 _MAX_ADDRESSES = 4
@@ -52,7 +53,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
                 return error_response(self._login_hint)
             if _is_event_stream(response):
                 return response  # the SDK bounds each event
-            return await _bounded(response, MAX_MESSAGE_BYTES)
+            return _readable(await _bounded(response, MAX_MESSAGE_BYTES))
         except (ServerFailure, httpx2.HTTPError) as error:
             reason = str(error) or type(error).__name__
             return error_response(f"{request.url.host}: {reason}")
@@ -143,6 +144,17 @@ def error_response(message: str) -> httpx2.Response:
     error = {"code": INTERNAL_ERROR, "message": message}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     return httpx2.Response(HTTPStatus.BAD_GATEWAY, json=body)
+
+
+def _readable(response: httpx2.Response) -> httpx2.Response:
+    """Return a response with messages as the SDK reads them, whatever the server calls them."""
+    messages = read_messages(decoded(response.content))
+    if messages is None:
+        return response
+    # of a batch, the answer
+    message = next((each for each in messages if "method" not in each), messages[0])
+    headers = {**response.headers, "content-type": "application/json"}
+    return httpx2.Response(response.status_code, headers=headers, json=message)
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:

@@ -1,6 +1,6 @@
 """Bounds of what a server sends, and the error of a server that fails."""
 
-from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.errors import LarkspurError, ToolError
 
 MAX_MESSAGE_BYTES = 10_000_000
 """The largest message of a server; pictures in it are base64."""
@@ -14,6 +14,13 @@ MAX_PAGES = 100
 
 class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence."""
+
+
+class CallTimedOut(ToolError):
+    """A server does not answer a call in time, which is given in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the server did not answer in {seconds:g} s")
 
 
 class LoginRequired(ServerFailure):

@@ -37,13 +37,15 @@ _HASH_CHARS = 8
 class ListedTool(msgspec.Struct, frozen=True):
     """A tool as a server lists it. `schema` is the JSON Schema of its arguments.
 
-    `title` is what people read in place of the name, "" for none.
+    `title` is what people read in place of the name, "" for none. `problem` is why it cannot be
+    used, the end of a sentence; "" if nothing is wrong.
     """
 
     name: str
     description: str
     schema: dict[str, Any]
     title: str = ""
+    problem: str = ""
 
 
 class ManifestTool(msgspec.Struct, frozen=True):
@@ -135,6 +137,8 @@ def _usable(server: str, listed: ListedTool) -> tuple[ManifestTool, int]:
     """
     if not listed.name or len(listed.name) > _MAX_LISTED_NAME_CHARS or find_invisible(listed.name):
         raise _Unusable("has a name that is empty, too long or has hidden characters")
+    if listed.problem:
+        raise _Unusable(listed.problem)
     try:
         written = json.dumps(listed.schema, sort_keys=True, ensure_ascii=False)
         if len(written.encode("utf-8", "surrogatepass")) > MAX_SCHEMA_BYTES:

@@ -28,6 +28,9 @@ _MAX_REASON_CHARS = 300
 _MAX_NAME_CHARS = 100
 _MAX_URI_CHARS = 500
 _FOREIGN = re.compile(r"[^\w.-]+")
+_BLANKS = re.compile(r"\s+")
+_DATA_URL = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
+_URL_ALPHABET = str.maketrans("-_", "+/")
 _EXTENSIONS = {"audio/wav": ".wav", "image/jpeg": ".jpg", "image/png": ".png"}
 
 
@@ -166,7 +169,7 @@ class _Files:
         if self._count > MAX_FILES:
             return "" if self._count > MAX_FILES + 1 else "[More files are left out]"
         try:
-            return base64.b64decode(data, validate=True)
+            return _decoded(data)
         except (binascii.Error, ValueError):
             return "[A file that is not base64 is left out]"
 
@@ -178,6 +181,19 @@ class _Files:
             return None, f"[A file cannot be stored: {error}]"
         self.stored.append(stored)
         return stored, f"[File {stored.name}, {stored.size:,} bytes, attached]"
+
+
+def _decoded(data: str) -> bytes:
+    """Return the bytes of base64 as servers write it.
+
+    It may have line ends, the prefix of a data URL, the alphabet of URLs, or no padding.
+
+    Raises:
+        ValueError: it is not base64.
+    """
+    plain = _BLANKS.sub("", _DATA_URL.sub("", data, count=1)).rstrip("=")
+    plain = plain.translate(_URL_ALPHABET)
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
 
 
 def _joined(result: _Result, texts: Sequence[str]) -> str:

@@ -4,18 +4,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientRequestContext, IncomingMessage
-from mcp.shared._stream_protocols import ReadStream
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
@@ -26,7 +21,6 @@ from mcp_types import (
     Implementation,
     InputRequiredResult,
     InputResponses,
-    JSONRPCResponse,
     Tool,
     ToolListChangedNotification,
 )
@@ -36,10 +30,12 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
+from internal.mcp.answers import PROBLEM
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
-from internal.mcp.limits import MAX_PAGES, LoginRequired, ServerFailure
+from internal.mcp.lenient_transport import LenientTransport
+from internal.mcp.limits import MAX_PAGES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
 from internal.mcp.login.sign_in import Authorize, sign_in
 from internal.mcp.login.token_file import ServerLogin
@@ -85,6 +81,12 @@ class SdkSession:
         """True if a call waits for people within the connection."""
         return self._calls.is_waiting
 
+    async def ping(self) -> None:
+        """Wait until the server takes requests, or the connection is closed."""
+        closed = anyio.ClosedResourceError, anyio.BrokenResourceError
+        with contextlib.suppress(MCPError, ValueError, *closed):
+            await self._client.session.send_ping()
+
     async def list_tools(self) -> list[ListedTool]:
         """Return the tools, one more than can be offered at most.
 
@@ -92,17 +94,17 @@ class SdkSession:
             ServerFailure: the server does not list them.
         """
         found: list[ListedTool] = []
-        cursor = None
+        cursor, asked = None, set[str]()
         try:
             for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
-                found += [
-                    ListedTool(tool.name, tool.description or "", tool.input_schema, _title(tool))
-                    for tool in page.tools[: MAX_TOOLS + 1 - len(found)]
-                ]
+                # a server that repeats a cursor repeats tools as well
+                new = [tool for tool in map(_listed, page.tools) if tool not in found]
+                found += new[: MAX_TOOLS + 1 - len(found)]
                 cursor = page.next_cursor
-                if cursor is None or len(found) > MAX_TOOLS:
+                if cursor is None or cursor in asked or len(found) > MAX_TOOLS:
                     break
+                asked.add(cursor)
         except (MCPError, ValueError) as error:
             raise _failure(self._login) or ServerFailure(_describe(error)) from error
         return found
@@ -163,7 +165,7 @@ class SdkSession:
                 is_persons = isinstance(failure, LoginRequired)
                 raise failure if is_persons else ToolError(str(failure)) from error
             if error.code == REQUEST_TIMEOUT:
-                raise ToolError(f"the server did not answer in {timeout_seconds:g} s") from error
+                raise CallTimedOut(timeout_seconds) from error
             raise ToolError(f"the server answered: {_describe(error)}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise ServerFailure("the connection is closed") from error
@@ -196,6 +198,13 @@ class SdkSession:
         raise RuntimeError("the server asks again and again to repeat the call")
 
 
+def _listed(tool: Tool) -> ListedTool:
+    problem = str((tool.meta or {}).get(PROBLEM, ""))
+    return ListedTool(
+        tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
+    )
+
+
 def _failure(login: LoginTransport | None) -> ServerFailure | None:
     """Return why the last request had no usable token, None if it had one."""
     if login is None or not login.failure:
@@ -208,11 +217,6 @@ def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | N
     if reply is None:
         return None, None
     return {each.key: _elicit_result(each) for each in reply.responses}, reply.state
-
-
-def _title(tool: Tool) -> str:
-    """Return what people read in place of the name of a tool, "" if the server does not say."""
-    return tool.title or (tool.annotations.title if tool.annotations else None) or ""
 
 
 def _elicit_result(response: InputResponse) -> ElicitResult:
@@ -243,9 +247,13 @@ class ServerEndpoint:
         self._login = login
         self.ended = asyncio.Event()
         """Set when the process has ended."""
+        self.has_written = asyncio.Event()
+        """Set with each line of the process that is no message."""
         self._process = None
         if command is not None:
-            self._process = ServerProcess(sandbox, command, definition.name, self.ended.set)
+            self._process = ServerProcess(
+                sandbox, command, definition.name, self.ended.set, on_stray=self.has_written.set
+            )
 
     @property
     def failure(self) -> str:
@@ -256,6 +264,16 @@ class ServerEndpoint:
     def received_bytes(self) -> int:
         """How much the process has written."""
         return self._process.received_bytes if self._process else 0
+
+    @property
+    def stray_line(self) -> str:
+        """The last line of the process that was no message; "" for none."""
+        return self._process.stray_line if self._process else ""
+
+    @property
+    def stray_lines(self) -> int:
+        """How many such lines there were."""
+        return self._process.stray_lines if self._process else 0
 
     @contextlib.asynccontextmanager
     async def connect(
@@ -292,7 +310,7 @@ class ServerEndpoint:
             return _elicit_result(await calls.ask(asked))
 
         client = Client(
-            _WithoutOutputSchemas(transport),
+            LenientTransport(transport),
             client_info=Implementation(name="larkspur", version=version),
             message_handler=handle,
             elicitation_callback=ask,
@@ -324,70 +342,6 @@ class ServerEndpoint:
         async with await open_transport(private=definition.allow_private_networks) as checked:
             found = await sign_in(definition, checked, redirect_uri, authorize)
         await asyncio.to_thread(store.put, found)
-
-
-class _WithoutOutputSchemas(AbstractAsyncContextManager[TransportStreams]):
-    """A transport whose lists of tools have no schemas of results.
-
-    The SDK would check results against them on the event loop, with patterns of the server.
-    """
-
-    def __init__(self, inner: AbstractAsyncContextManager[TransportStreams]) -> None:
-        self._inner = inner
-
-    async def __aenter__(self) -> TransportStreams:
-        found, sent = await self._inner.__aenter__()
-        return _FilteredStream(found), sent
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
-
-
-class _FilteredStream:
-    def __init__(self, inner: ReadStream[SessionMessage | Exception]) -> None:
-        self._inner = inner
-
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._inner, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        return _filtered(await self._inner.receive())
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return _filtered(await self._inner.__anext__())
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
-
-
-def _filtered(item: SessionMessage | Exception) -> SessionMessage | Exception:
-    if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
-        tools = item.message.result.get("tools")
-        for tool in tools if isinstance(tools, list) else ():
-            if isinstance(tool, dict):
-                tool.pop("outputSchema", None)
-    return item
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

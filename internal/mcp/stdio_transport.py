@@ -6,10 +6,12 @@ SDK also reads without bounds.
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Any
 
 import anyio
 from mcp.client._transport import TransportStreams
@@ -20,7 +22,9 @@ from msgspec import structs
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
+from internal.mcp.lenient_transport import UnreadableMessage
 from internal.mcp.limits import MAX_MESSAGE_BYTES, MAX_SERVER_OUTPUT_BYTES, ServerFailure
+from internal.mcp.message_parser import DamagedMessage, MessageParser
 from internal.output_pipe.pipe import OutputPipe
 
 logger = logging.getLogger(__name__)
@@ -139,15 +143,26 @@ class ServerProcess:
         command: what to run; its input and output are replaced.
         server: the name of the server.
         on_end: is called when it has ended.
+        on_stray: is called with each line that is no message.
     """
 
     def __init__(
-        self, sandbox: Sandbox, command: SandboxCommand, server: str, on_end: Callable[[], None]
+        self,
+        sandbox: Sandbox,
+        command: SandboxCommand,
+        server: str,
+        on_end: Callable[[], None],
+        *,
+        on_stray: Callable[[], None] = lambda: None,
     ) -> None:
         self._sandbox, self._command, self._on_end = sandbox, command, on_end
+        self._on_stray = on_stray
+        self.stray_lines = 0
         self._lines = MessageLines()
         self._log = ServerLog(server)
         self._end = ""
+        self.stray_line = ""
+        """The last line on standard output that was no message, for people."""
 
     @property
     def received_bytes(self) -> int:
@@ -201,15 +216,23 @@ class ServerProcess:
             self._on_end()
 
     async def _read(self, found: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
+        parser = MessageParser()
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with found:
                 while (line := await self._lines.next()) is not None:
-                    try:
-                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
+                    parsed = parser.parse(line)
+                    if not isinstance(parsed, list):
+                        self._note_stray(line)
                         self._log.write(line[: 4 * MAX_LOGGED_CHARS] + b"\n")  # no message: a log
-                        continue
-                    await found.send(SessionMessage(message))
+                    for item in _items(parsed):
+                        await found.send(item)
+
+    def _note_stray(self, line: bytes) -> None:
+        text = line[: 4 * MAX_LOGGED_CHARS].decode(errors="replace")
+        if text := truncate_line(escape_hidden(text), MAX_LOGGED_CHARS):
+            self.stray_line = text
+            self.stray_lines += 1
+            self._on_stray()
 
     async def _write(
         self, stdin: socket.socket, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]
@@ -223,6 +246,23 @@ class ServerProcess:
                 except OSError:  # it has ended, or closed its input
                     self._lines.close()
                     return
+
+
+def _items(
+    parsed: list[dict[str, Any]] | DamagedMessage | None,
+) -> Iterator[SessionMessage | Exception]:
+    """Yield what the SDK should read of a line."""
+    if parsed is None:
+        return
+    if isinstance(parsed, DamagedMessage):
+        yield UnreadableMessage(parsed)
+        return
+    for each in parsed:
+        try:
+            yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
+        except ValueError:
+            number = each["id"] if isinstance(each.get("id"), int | str) else None
+            yield UnreadableMessage(DamagedMessage(number, json.dumps(each)))
 
 
 async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) -> None:

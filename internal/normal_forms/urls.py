@@ -12,6 +12,9 @@ _BLANKS = "".join(map(chr, range(0x21)))
 _LINE_BREAKS = str.maketrans("", "", "\t\r\n")
 _AUTHORITY = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//([^/?#]*)")
 _BRACKETED = re.compile(r"\[([^\[\]]*)\](?::.*)?")
+_REFRESH = re.compile(
+    r"\s*(\d{1,9})?\d*(?:\.\d*)?\s*[;,]?\s*(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL
+)
 
 
 def split_url(text: str) -> SplitResult:
@@ -84,3 +87,14 @@ def _remove_dot_segments(path: str) -> str:
     if segments and segments[-1] in {".", ".."}:
         kept.append("")
     return f"/{'/'.join(kept)}"
+
+
+def parse_refresh(value: str) -> tuple[int, str]:
+    """Return the seconds and the address of a refresh (`0; url=/next`), "" for the page itself."""
+    match = _REFRESH.fullmatch(value)
+    if match is None:
+        return 0, ""
+    address = match[2].strip()
+    if address[:1] in {"'", '"'}:
+        address = address[1:].partition(address[0])[0]
+    return int(match[1] or 0), address

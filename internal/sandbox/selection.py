@@ -78,7 +78,7 @@ class Inspection(NamedTuple):
 
 
 @asynccontextmanager
-async def open_sandbox(
+async def open_sandbox(  # noqa: PLR0913 - each is chosen by name
     provider: Provider,
     homes: SessionFolders,
     private: PrivatePlaces,
@@ -88,6 +88,7 @@ async def open_sandbox(
     skills: Iterable[Path] = (),
     packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
+    time_zone: str = "",
 ) -> AsyncGenerator[Sandbox]:
     """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
 
@@ -102,6 +103,7 @@ async def open_sandbox(
         skills: the folders of skills, which commands may read.
         packages: the Python packages of commands.
         container: for the provider `container`.
+        time_zone: that of commands; "" for the machine's.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
@@ -115,6 +117,7 @@ async def open_sandbox(
         skills=tuple(map(str, skills)),
         packages=packages,
         container=container,
+        time_zone=time_zone,
     )
     async with AsyncExitStack() as stack:
         sandbox: Sandbox | None = None
@@ -202,6 +205,7 @@ class _Options(NamedTuple):
     skills: tuple[str, ...] = ()
     packages: PackageEnvironment | None = None
     container: ContainerSettings = _NO_CONTAINER
+    time_zone: str = ""
 
     def environment(self) -> CommandEnvironment:
         """Return the environment of commands.
@@ -210,7 +214,8 @@ class _Options(NamedTuple):
         """
         first = [self.packages.programs] if self.packages else []
         last = [f"{folder}/bin" for folder in self.read_only]
-        return CommandEnvironment(os.pathsep.join([*first, DEFAULT_PATH, *last]))
+        path = os.pathsep.join([*first, DEFAULT_PATH, *last])
+        return CommandEnvironment(path, timezone=self.time_zone)
 
     def readable(self) -> tuple[str, ...]:
         """Return what every command may read besides the programs of the machine."""

@@ -14,13 +14,14 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import find_invisible
 from internal.open_files.paths import names_in, open_folder
-from internal.skills.library import Skill, find_skill_folders, read_skill
+from internal.skills.library import Skill, read_skill
 from internal.skills.skill_folder import (
     MAX_BYTES,
     MAX_FILES,
     MAX_FOLDER_DEPTH,
     read_file,
 )
+from internal.skills.skill_places import SkillPlace, find_skills
 
 MAX_RATIO = 100
 """How many times as large as the ZIP file its content may be."""
@@ -84,13 +85,13 @@ def remove_skill(skill: Skill) -> None:
 
 
 def _only_skill(unpacked: Path, source: Path) -> Skill:
-    found = list(find_skill_folders(unpacked))
+    found = [each for each in find_skills(SkillPlace(unpacked, "own")) if not each.problem]
     if not found:
         raise SkillRefused(f"{source} has no SKILL.md.")
     if len(found) > 1:
         names = ", ".join(sorted(each.name for each in found)[:10])
         raise SkillRefused(f"{source} has {len(found)} skills ({names}); add one at a time.")
-    return read_skill(found[0])
+    return read_skill(found[0].folder)
 
 
 class _Copy:

@@ -1,5 +1,6 @@
 """The skills of several folders, and which of them the model is offered."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,12 +14,11 @@ from msgspec.structs import replace
 from internal.agent.domain.errors import NotFound
 from internal.agent.ports.skills import SkillOrigin, SkillState
 from internal.skills.errors import SkillUnreadable
-from internal.skills.skill_file import FILE_NAME, SkillFile, parse_skill_file
+from internal.skills.skill_file import FILE_NAME, SkillFile, find_file_name, parse_skill_file
 from internal.skills.skill_folder import FolderVersion, SkillEntry, folder_version, read_contents
+from internal.skills.skill_places import FoundSkill, SkillPlace, find_skills
 
 MAX_SKILLS = 200
-MAX_SCAN_DEPTH = 4
-_MAX_SCANNED_FOLDERS = 5_000
 _MAX_KEPT = 256
 
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
@@ -34,15 +34,11 @@ def shipped_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "configs" / "skills"
 
 
-class SkillPlace(msgspec.Struct, frozen=True):
-    """A folder with skills. Those of a `shipped` one need no review."""
-
-    folder: Path
-    origin: SkillOrigin
-
-
 class Skill(msgspec.Struct, frozen=True):
-    """A skill as it was found. `problem` is why it is not usable, a sentence."""
+    """A skill as it was found. `problem` is why it is not usable, a sentence.
+
+    Its folder must stay within `boundary`, None for anywhere.
+    """
 
     name: str
     folder: Path
@@ -52,6 +48,7 @@ class Skill(msgspec.Struct, frozen=True):
     file: SkillFile | None = None
     entries: tuple[SkillEntry, ...] = ()
     problem: str = ""
+    boundary: Path | None = None
 
     @property
     def description(self) -> str:
@@ -93,17 +90,13 @@ class SkillLibrary:
     def within(self, workspace: str | Path) -> "SkillLibrary":
         """Return these skills with those of a working folder, which come last.
 
-        A folder of skills that is reached by a link is passed over: it may lead anywhere.
+        Links within the working folder are followed; one that leads out of it is reported.
         """
         names = [each for each in WORKSPACE_FOLDERS if os.path.isdir(f"{workspace}/{each}")]  # noqa: PTH112 - of every run
         if not names:
             return self
         root = os.path.realpath(workspace)
-        own = (
-            SkillPlace(Path(each), "workspace")
-            for each in (f"{root}/{name}" for name in names)
-            if os.path.realpath(each) == each
-        )
+        own = (SkillPlace(Path(root, name), "workspace", Path(root)) for name in names)
         return SkillLibrary((*self._places, *own), self._reserved, self._pinned, kept=self._kept)
 
     def skills(self) -> list[Skill]:
@@ -119,15 +112,16 @@ class SkillLibrary:
         seen: set[str] = set()
         for place in self._places:
             is_shipped = place.origin == "shipped"
-            for folder in (_shipped_folders if is_shipped else find_skill_folders)(place.folder):
+            for found in (_shipped_skills if is_shipped else find_skills)(place):
+                folder = found.folder
                 real = str(folder) if is_shipped else os.path.realpath(folder)
-                if real in seen:
+                if real in seen and not found.problem:
                     continue
                 seen.add(real)
                 if count >= MAX_SKILLS:
                     yield _too_many(folder, place)
                     return
-                skill = self._read(folder, place)
+                skill = self._read(found, place)
                 if skill.file is not None:
                     other = first.setdefault(skill.name.casefold(), folder)
                     if other != folder:
@@ -156,11 +150,14 @@ class SkillLibrary:
             raise NotFound(f"There is no skill {name[:100]!r}.")
         return unusable
 
-    def _read(self, folder: Path, place: SkillPlace) -> Skill:
+    def _read(self, found: FoundSkill, place: SkillPlace) -> Skill:
+        folder, problem = found.folder, found.problem
         try:
-            skill = self._read_changed(folder, place.origin)
+            skill = None if problem else self._read_changed(found, place)
         except SkillUnreadable as error:
-            return Skill(folder.name, folder, place.origin, "not usable", problem=str(error))
+            skill, problem = None, str(error)
+        if skill is None:
+            return Skill(found.name, folder, place.origin, "not usable", problem=problem)
         if skill.name.casefold().replace("-", "_") in self._reserved:
             problem = f"{folder}: {skill.name} is the name of a built-in tool."
             return replace(skill, state="not usable", problem=problem)
@@ -172,17 +169,18 @@ class SkillLibrary:
         same = pin == skill.sha256
         return replace(skill, state="offered" if same else "changed since its review")
 
-    def _read_changed(self, folder: Path, origin: SkillOrigin) -> Skill:
+    def _read_changed(self, found: FoundSkill, place: SkillPlace) -> Skill:
         """Return the skill of a folder, read again only if the folder has changed."""
+        folder, origin = found.folder, place.origin
         kept = self._kept.get(folder)
         if kept is not None and origin == "shipped":
             return replace(kept.skill, origin=origin)
         now_ns = time.time_ns()
-        version = folder_version(folder, now_ns)
-        if kept is not None and version is not None and kept.version == version:
-            return replace(kept.skill, origin=origin)
-        skill = read_skill(folder, origin)
-        if version is not None and version == folder_version(folder, now_ns):
+        version = (found.name, folder_version(folder, now_ns))
+        if kept is not None and version[1] is not None and kept.version == version:
+            return replace(kept.skill, origin=origin, boundary=place.boundary)
+        skill = read_skill(folder, origin, name=found.name, boundary=place.boundary)
+        if version[1] is not None and version[1] == folder_version(folder, now_ns):
             if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
             self._kept[folder] = _KeptSkill(version, skill)
@@ -190,52 +188,51 @@ class SkillLibrary:
 
 
 class _KeptSkill(NamedTuple):
-    version: FolderVersion
+    version: tuple[str, FolderVersion | None]
     skill: Skill
 
 
-def read_skill(folder: Path, origin: SkillOrigin = "own") -> Skill:
+def read_skill(
+    folder: Path, origin: SkillOrigin = "own", *, name: str = "", boundary: Path | None = None
+) -> Skill:
     """Return the skill of a folder as one that is not reviewed.
+
+    `name` is that of the folder or of the link to it, for a skill whose own cannot be used. The
+    folder must be within the `boundary`.
 
     Raises:
         SkillUnreadable: it cannot be read, or is larger than a skill may be.
     """
-    contents = read_contents(folder, FILE_NAME)
-    path = str(folder / FILE_NAME)
+    file_name = name_of_file(folder)
+    contents = read_contents(folder, file_name, boundary=boundary)
+    path = str(folder / file_name)
     if contents.kept is None:
         raise SkillUnreadable(f"{path} is missing.")
-    file = parse_skill_file(contents.kept, path, folder.name)
-    return Skill(file.name, folder, origin, "not reviewed", contents.sha256, file, contents.entries)
+    file = parse_skill_file(contents.kept, path, name or folder.name)
+    return Skill(
+        file.name,
+        folder,
+        origin,
+        "not reviewed",
+        contents.sha256,
+        file,
+        contents.entries,
+        boundary=boundary,
+    )
 
 
-def find_skill_folders(place: Path, depth: int = MAX_SCAN_DEPTH) -> Iterator[Path]:
-    """Yield the folders below a place, at most so deep, that have a `SKILL.md`.
-
-    Links and folders whose names start with a dot are passed over.
-    """
-    waiting = [(place, depth)]
-    scanned = 0
-    while waiting and scanned < _MAX_SCANNED_FOLDERS:
-        folder, remaining = waiting.pop()
-        scanned += 1
-        try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        if any(entry.name == FILE_NAME for entry in entries):
-            yield folder
-        elif remaining:
-            waiting += [
-                (folder / entry.name, remaining - 1)
-                for entry in reversed(entries)
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
-            ]
+def name_of_file(folder: Path) -> str:
+    """Return how the `SKILL.md` of a folder is called."""
+    with contextlib.suppress(OSError):
+        return find_file_name(each.name for each in folder.iterdir()) or FILE_NAME
+    return FILE_NAME
 
 
 @cache
-def _shipped_folders(place: Path) -> Sequence[Path]:
-    return [Path(os.path.realpath(folder)) for folder in find_skill_folders(place)]
+def _shipped_skills(place: SkillPlace) -> Sequence[FoundSkill]:
+    return [
+        replace(each, folder=Path(os.path.realpath(each.folder))) for each in find_skills(place)
+    ]
 
 
 def _too_many(folder: Path, place: SkillPlace) -> Skill:

@@ -46,7 +46,7 @@ class PinnedSkillReviews:
         """Return what a person should know of a skill; see the port."""
         skill = self._library.find(name)
         try:
-            found = review_skill(skill.folder)
+            found = review_skill(skill)
         except SkillUnreadable as error:
             raise Conflict(_printable(str(error))) from error
         if found.skill.sha256 != skill.sha256:

@@ -146,7 +146,7 @@ def read_skill_file_text(
     """
     skill = _offered(library, name, granted)
     with reported_to_model():
-        contents = read_contents(skill.folder, path)
+        contents = read_contents(skill.folder, path, boundary=skill.boundary)
     if contents.sha256 != skill.sha256:
         raise ToolError(f"the skill {skill.name} changes while it is read; try again")
     if contents.kept is None:

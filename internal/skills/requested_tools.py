@@ -77,6 +77,8 @@ def _rule(entry: str, skill: Skill, specs: Sequence[ToolSpec]) -> str:
         _NoRule: there is none, or none may be offered.
         RuleError: the command in the entry cannot be parsed.
     """
+    if entry == "*":
+        raise _NoRule("too wide")
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise _NoRule("cannot be expressed")

@@ -1,14 +1,11 @@
 """What a person should know of a skill before it is offered to the model."""
 
-from pathlib import Path
-
 import msgspec
 
 from internal.agent.domain.text import is_invisible
 from internal.agent.ports.skills import InvisibleCharacter
 from internal.skills.errors import SkillUnreadable
-from internal.skills.library import Skill, read_skill
-from internal.skills.skill_file import FILE_NAME
+from internal.skills.library import Skill, name_of_file, read_skill
 from internal.skills.skill_folder import read_contents
 
 MAX_PLACES = 100
@@ -29,7 +26,7 @@ class SkillReview(msgspec.Struct, frozen=True):
     text: str
 
 
-def review_skill(folder: Path) -> SkillReview:
+def review_skill(found: Skill) -> SkillReview:
     """Read a skill for a review.
 
     Raises:
@@ -49,8 +46,9 @@ def review_skill(folder: Path) -> SkillReview:
         elif len(invisible) < MAX_PLACES:
             invisible.extend(_find_invisible(path, text))
 
-    contents = read_contents(folder, FILE_NAME, inspect)
-    skill = read_skill(folder)
+    folder, boundary = found.folder, found.boundary
+    contents = read_contents(folder, name_of_file(folder), inspect, boundary=boundary)
+    skill = read_skill(folder, found.origin, boundary=boundary)
     if skill.sha256 != contents.sha256:
         raise SkillUnreadable(f"{folder} changes while it is read.")
     scripts = tuple(each.path for each in contents.entries if each.is_script)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from internal.agent.domain.system_errors import describe_system_error
-from internal.open_files.paths import names_in, open_folder
+from internal.open_files.paths import names_in, open_folder, real_path
 from internal.skills.errors import SkillUnreadable
 
 MAX_FILES = 500
@@ -51,19 +51,25 @@ class SkillContents(msgspec.Struct, frozen=True):
 
 
 def read_contents(
-    root: Path, keep: str = "", on_file: Callable[[str, bytes], None] = lambda _path, _content: None
+    root: Path,
+    keep: str = "",
+    on_file: Callable[[str, bytes], None] = lambda _path, _content: None,
+    *,
+    boundary: Path | None = None,
 ) -> SkillContents:
     """Read all files of a skill, and keep the content of the file at the relative path `keep`.
 
     `on_file` receives the path and the content of every file, as it is hashed. Links to files of
-    the skill are followed for `keep` only; other links lead nowhere.
+    the skill are followed for `keep` only; other links lead nowhere. The skill must be within the
+    `boundary`, a folder, whatever links lead to it.
 
     Raises:
-        SkillUnreadable: it has too many files or bytes, or something that is not a file; or it
-            cannot be read.
+        SkillUnreadable: it has too many files or bytes, or something that is not a file; it is
+            outside of the boundary; or it cannot be read.
     """
     try:
-        return _Reader(root, _inside(root, keep) if keep else "", on_file).read()
+        kept = _inside(root, keep) if keep else ""
+        return _Reader(root, kept, on_file, boundary=boundary).read()
     except (OSError, UnicodeError) as error:
         reason = describe_system_error(error) if isinstance(error, OSError) else "a name is invalid"
         raise SkillUnreadable(f"{root} cannot be read: {reason}") from error
@@ -113,6 +119,12 @@ def read_file(folder: int, name: str, max_bytes: int) -> tuple[bytes, int] | Non
         return (file.read(max_bytes + 1), mode) if stat.S_ISREG(mode) else None
 
 
+def is_within(path: str, folder: Path) -> bool:
+    """Return True for a path without links that is a folder or below it."""
+    real = os.path.realpath(folder)
+    return path == real or path.startswith(f"{real.rstrip('/')}/")
+
+
 def _inside(root: Path, path: str) -> str:
     """Return the path of a file of the skill without links, relative to the skill.
 
@@ -124,13 +136,21 @@ def _inside(root: Path, path: str) -> str:
     real_root = os.path.realpath(root)
     real = os.path.realpath(Path(real_root, path))
     if not real.startswith(f"{real_root}/"):
-        raise SkillUnreadable(f"{path[:200]} is outside of the skill.")
+        raise SkillUnreadable(f"{root / path[:200]} leads out of the skill, to {real}.")
     return os.path.relpath(real, real_root)
 
 
 class _Reader:
-    def __init__(self, root: Path, keep: str, on_file: Callable[[str, bytes], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        keep: str,
+        on_file: Callable[[str, bytes], None],
+        *,
+        boundary: Path | None,
+    ) -> None:
         self._root, self._keep, self._on_file = root, keep, on_file
+        self._boundary = boundary
         self._hash = hashlib.sha256()
         self._entries: list[SkillEntry] = []
         self._bytes = 0
@@ -138,6 +158,9 @@ class _Reader:
 
     def read(self) -> SkillContents:
         with open_folder(str(self._root), follows_link=True) as folder:
+            # asked of the open folder: a link may have been put in its path meanwhile
+            if self._boundary is not None and not is_within(real_path(folder), self._boundary):
+                raise SkillUnreadable(f"{self._root} leads out of {self._boundary}.")
             self._read_folder(folder, "", 0)
         return SkillContents(tuple(self._entries), self._hash.hexdigest(), self._kept)
 

@@ -4,6 +4,7 @@ Every scalar is text, and aliases and tags of programming languages are refused.
 """
 
 import re
+from textwrap import dedent
 from typing import Any
 
 import yaml
@@ -19,9 +20,18 @@ _PLAIN_VALUE = re.compile(
     r"^([\w-]+:[ \t]+)([^\s'\"|>\[{&*!#][^\n]*(?:\n[ \t]+[^\n]*)*)$", re.MULTILINE
 )
 
+# A key at the start of a line, and what follows it up to the next one.
+_KEY_AND_VALUE = re.compile(
+    r"^([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*(?:\n(?![A-Za-z][\w-]*[ \t]*:).*)*)", re.MULTILINE
+)
+_BLOCK_MARK = re.compile(r"^[|>][+-]?[ \t]*(?=\n)")
 
-def read_header(text: str, path: str) -> dict[str, Any]:
-    """Return the keys of a header. Values with unquoted colons are quoted in a second attempt.
+
+def read_header(text: str, path: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the keys of a header, and what is unusual about it.
+
+    Values with unquoted colons are quoted in a second attempt; what is no YAML is read line by
+    line.
 
     Raises:
         SkillUnreadable: it is not a YAML mapping, is too large or too deep, or has aliases.
@@ -34,18 +44,28 @@ def read_header(text: str, path: str) -> dict[str, Any]:
         try:
             header = _load(_PLAIN_VALUE.sub(_quote, text), path)
         except yaml.YAMLError:
-            raise SkillUnreadable(_explain(error, path)) from None
+            if not (header := _read_lines(text)):
+                raise SkillUnreadable(_explain(error, path)) from None
+            return header, [f"{_explain(error, path)} It is read line by line."]
+    if header in ("", None):
+        return {}, [f"{path}: its header is empty."]
     if not isinstance(header, dict):
         raise SkillUnreadable(f"{path}, line 2: the header is not a list of keys and values.")
-    return header
+    return header, []
 
 
 def _load(text: str, path: str) -> Any:
     depth = 0
+    anchors: set[str] = set()
     for event in yaml.parse(text, Loader=yaml.CBaseLoader):
         line = event.start_mark.line + 2 if event.start_mark else 2
         if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
+                # meant as text: *.md or *important*
+                raise yaml.YAMLError
             raise SkillUnreadable(f"{path}, line {line}: YAML aliases are not accepted.")
+        if anchor := getattr(event, "anchor", None):
+            anchors.add(anchor)
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"} and not _DATA_TAGS.fullmatch(tag):
             raise SkillUnreadable(f"{path}, line {line}: the YAML tag {tag[:100]} is not accepted.")
@@ -56,6 +76,16 @@ def _load(text: str, path: str) -> Any:
         if depth > MAX_DEPTH:
             raise SkillUnreadable(f"{path}, line {line}: the header is nested too deeply.")
     return yaml.load(text, Loader=yaml.CBaseLoader)  # noqa: S506 - it makes text, lists and maps only
+
+
+def _read_lines(text: str) -> dict[str, Any]:
+    """Return the keys at the starts of lines with what follows them, up to the next, as text."""
+    header: dict[str, Any] = {}
+    for found in _KEY_AND_VALUE.finditer(dedent(text)):
+        value = " ".join(_BLOCK_MARK.sub("", found[2], count=1).split())
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        header.setdefault(found[1], value[1:-1] if is_quoted else value)
+    return header
 
 
 def _quote(found: re.Match[str]) -> str:

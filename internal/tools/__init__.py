@@ -12,9 +12,11 @@ in a child process. Reading order:
 - `filesystem`: read_file, write_file, edit_file, list_dir
 - `document_files`: documents and pictures in read_file
 - `diffs`: previews of file changes
-- `search`, `search_fallback`: search_files, with ripgrep or without
+- `similar_text`: text that looks like what edit_file is to replace
+- `search`, `search_globs`, `search_matches`: search_files
+- `search_fallback`: its engine without ripgrep
 - `share_file`: share_file
 - `shell`: shell
-- `web_fetch`, `http_client`, `http_urls`: web_fetch
+- `web_fetch`, `web_pages`, `http_client`, `http_urls`: web_fetch
 - `web_search`: web_search and its providers
 """

@@ -25,17 +25,30 @@ _KINDS = {
     "epub": "EPUB book",
     "gzip": "Archive",
     "html": "HTML page",
+    "mail": "Mail",
+    "msg": "Outlook message",
+    "odp": "OpenDocument presentation",
+    "ods": "OpenDocument workbook",
+    "odt": "OpenDocument text",
     "pdf": "PDF",
     "pptx": "PowerPoint presentation",
     "tar": "Archive",
+    "xls": "Excel workbook of before 2007",
+    "xlsb": "binary Excel workbook",
     "xlsx": "Excel workbook",
+    "xmlss": "Excel workbook in XML",
     "zip": "ZIP archive",
 }
 _PARTS = {
     "epub": ("chapter", "chapters"),
+    "odp": ("slide", "slides"),
+    "ods": ("sheet", "sheets"),
     "pdf": ("page", "pages"),
     "pptx": ("slide", "slides"),
+    "xls": ("sheet", "sheets"),
+    "xlsb": ("sheet", "sheets"),
     "xlsx": ("sheet", "sheets"),
+    "xmlss": ("sheet", "sheets"),
     "zip": ("entry", "entries"),
 }
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png"}
@@ -60,19 +73,18 @@ async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator
 
 async def read_text(
     context: ToolContext, path: WorkspacePath, descriptor: int, max_characters: int
-) -> str:
+) -> DocumentText:
     """Return the text of a file in whatever encoding.
 
     Raises:
         ToolError: it is binary.
     """
     try:
-        text = await context.documents.read(
+        return await context.documents.read(
             descriptor, "text.txt", max_characters=max(max_characters, 1)
         )
     except DocumentUnreadable as error:
         raise ToolError(f"{path}: {error}") from error
-    return text.text
 
 
 async def read_document(
@@ -91,8 +103,9 @@ async def read_document(
         raise ToolError(f"{path}: {error}") from error
     if document.kind == "pdf" and document.total == 0:
         return await _read_pages(context, path, descriptor, range(offset, document.parts + 1))
+    remark = "" if document.encoding is None else document.encoding.remark
     return ToolOutcome(
-        f"[{_about(document, offset)}]\n{document.text}",
+        "\n".join(filter(None, (f"[{_about(document, offset)}]", remark))) + f"\n{document.text}",
         metadata={
             "kind": document.kind,
             "parts": document.parts,

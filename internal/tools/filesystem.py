@@ -6,19 +6,32 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.domain.text import format_size
+from internal.agent.domain.text import format_size, truncate
 from internal.agent.ports.instructions import FILE_NAMES
 from internal.agent.ports.tools import ToolOutcome
+from internal.normal_forms.names import fold_name, spell_name
+from internal.text_encodings.conversion import (
+    NotEncodable,
+    decode,
+    decode_exactly,
+    decode_utf8,
+    encode_exactly,
+)
+from internal.text_encodings.declarations import declared_codec
+from internal.text_encodings.detection import detect, marked_codec, wide_codec
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
+from internal.tools.similar_text import carry_over, find_similar
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
 from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Workspace, WorkspacePath
 
@@ -38,7 +51,8 @@ async def read_file(
     offset: Annotated[
         int,
         msgspec.Meta(ge=1),
-        "The first line to return, or the first character of a document, counted from 1.",
+        "The first line to return, or the first character of a document, counted from 1. Results"
+        " give the offset inside of a line that is too long.",
     ] = 1,
     limit: Annotated[int, msgspec.Meta(ge=1), "Return at most this many lines of a text."] = 2_000,
     *,
@@ -46,69 +60,105 @@ async def read_file(
 ) -> ToolOutcome:
     """Read a file from the workspace: text, a document, the list of an archive, or a picture.
 
-    Documents are PDF, Word, PowerPoint, Excel, EPUB and HTML: their text is returned by page, slide
-    or sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
+    Documents are PDF, Office files, mail, EPUB and HTML: their text is returned by page, slide or
+    sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
     """
     async with open_file(context.workspace, path) as descriptor:
         name = path.parts[-1] if path.parts else ""
-        match context.documents.form(descriptor, name):
+        form = context.documents.form(descriptor, name)
+        match form:
             case "picture":
                 return await read_picture(context, path, descriptor)
             case "document" if not source:
                 return await read_document(context, path, descriptor, offset)
             case _:
-                text = await _text(context, path, descriptor)
-    return _selected_lines(path, text, offset, limit)
+                is_text = form != "binary"
+                text, remark = await _text(context, path, descriptor, is_text=is_text)
+    outcome = _selected_lines(path, text, offset, limit)
+    return structs.replace(outcome, text=f"{remark}\n{outcome.text}") if remark else outcome
 
 
-async def _text(context: ToolContext, path: WorkspacePath, descriptor: int) -> str:
-    """Return the text of a file; one that is not UTF-8 is decoded by the document reader."""
+async def _text(
+    context: ToolContext, path: WorkspacePath, descriptor: int, *, is_text: bool
+) -> tuple[str, str]:
+    """Return the text of a file, and a line about its encoding unless that is UTF-8.
+
+    A file that is not UTF-8 is decoded by the document reader.
+    """
     content = (await asyncio.to_thread(context.workspace.read, path)).content
-    try:
-        return decode_text(content)
-    except UnicodeDecodeError:
-        return await read_text(context, path, descriptor, len(content))
+    has_nul = b"\0" in content
+    if not (is_text and has_nul) and (text := decode_utf8(content)) is not None:
+        check_text(content)
+        return text.replace("\r\n", "\n"), ""
+    document = await read_text(context, path, descriptor, len(content))
+    return document.text, "" if document.encoding is None else document.encoding.remark
 
 
 def _selected_lines(path: WorkspacePath, content: str, offset: int, limit: int) -> ToolOutcome:
     lines = content.split("\n")
     if lines[-1] == "":
         lines.pop()
-    if offset > max(len(lines), 1):
-        raise ToolError(f"{path} has {len(lines):,} lines: there is no line {offset:,}")
-    shown = list(_fitting(lines[offset - 1 : offset - 1 + limit]))
-    text = "\n".join(shown)
-    following = offset + len(shown)
-    if (left := len(lines) - following + 1) > 0:
-        text += f"\n[{left:,} of {len(lines):,} lines follow: offset={following} reads on]"
+    total = len(lines)
+    place = _Place(offset - 1, 0)
+    if offset > max(total, 1):
+        place = _place_in_long_line(path, lines, offset)
+    wanted = lines[place.line : place.line + limit]
+    if place.skipped:
+        wanted[0] = wanted[0][place.skipped :]
+    shown = list(_fitting(wanted))
+    text = "\n".join(line[:MAX_RESULT_CHARS] for line in shown)
+    following = place.line + len(shown) + 1
+    notes = []
+    if place.skipped:
+        notes.append(
+            f"[line {place.line + 1:,} of {path}, from character {place.skipped + 1:,} on]\n"
+        )
+    if shown and (cut := len(shown[-1]) - MAX_RESULT_CHARS) > 0:
+        before = sum(map(len, lines[: place.line])) + place.line + place.skipped
+        onward = f"offset={total + before + MAX_RESULT_CHARS} reads on in it"
+        text += f"[… {cut:,} more characters in this line: {onward}]"
+    if (left := total - following + 1) > 0:
+        text += f"\n[{left:,} of {total:,} lines follow: offset={following} reads on]"
     if not lines:
         text = "[the file is empty]"
-    return ToolOutcome(text, metadata={"lines": len(shown), "total_lines": len(lines)})
+    return ToolOutcome(
+        "".join((*notes, text)), metadata={"lines": len(shown), "total_lines": total}
+    )
+
+
+class _Place(NamedTuple):
+    """A place in a text: a line, counted from 0, and how many of its characters are skipped."""
+
+    line: int
+    skipped: int
+
+
+def _place_in_long_line(path: WorkspacePath, lines: list[str], offset: int) -> _Place:
+    """Return the place that an offset beyond the last line stands for: a character of a long line.
+
+    It is the number of the lines and of the characters before it, so that no line has this offset.
+
+    Raises:
+        ToolError: there is no such line, or it fits into a result.
+    """
+    before = offset - len(lines)
+    for number, line in enumerate(lines):
+        if len(line) > MAX_RESULT_CHARS and 0 <= before < len(line):
+            return _Place(number, before)
+        before -= len(line) + 1
+    raise ToolError(f"{path} has {len(lines):,} lines: there is no line {offset:,}")
 
 
 def _fitting(lines: list[str]) -> Iterator[str]:
-    """Yield the first lines that fit; a single line that is too long is truncated."""
+    """Yield the first lines that fit; the first one in any case."""
     remaining = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
         if len(line) > remaining and number:
             return
-        cut = len(line) - remaining
-        yield line if cut <= 0 else f"{line[:remaining]}[… {cut:,} more characters in this line]"
+        yield line
         remaining -= len(line) + 1
         if remaining <= 0:
             return
-
-
-def decode_text(content: bytes) -> str:
-    r"""Return the text of a UTF-8 file with `\n` line ends.
-
-    Raises:
-        ToolError: the file is binary.
-        UnicodeDecodeError: it is not UTF-8.
-    """
-    text = content.decode("utf-8-sig")
-    check_text(content)
-    return text.replace("\r\n", "\n")
 
 
 def check_text(content: bytes) -> None:
@@ -117,7 +167,8 @@ def check_text(content: bytes) -> None:
     Raises:
         ToolError: the file is binary.
     """
-    if b"\0" in content[:_BINARY_PROBE]:
+    head = content[:_BINARY_PROBE]
+    if b"\0" in head and not (marked_codec(head) or wide_codec(head)):
         raise ToolError(f"this is a binary file of {format_size(len(content))}, not text")
 
 
@@ -131,14 +182,15 @@ async def _preview_write(context: ToolContext, path: WorkspacePath, content: str
 
     def diff() -> str:
         try:
-            before = _current_text(context.workspace, path)
+            found = context.workspace.find(path)
+            before = _current_text(context.workspace, found)
         except ToolError as error:  # it can be replaced all the same
             return f"[no preview: {error}]"
         if before == content:
-            raise ToolError(f"{path} has exactly this content already: nothing to write")
-        if _instructs(path):  # a yes is to the whole text, see `_remember_agreement`
+            raise ToolError(f"{found} has exactly this content already: nothing to write")
+        if _instructs(found):  # a yes is to the whole text, see `_remember_agreement`
             before = ""
-        return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
+        return unified_diff(escape_name(str(found)), before, content) or "[a new empty file]"
 
     return await asyncio.to_thread(diff)
 
@@ -154,7 +206,7 @@ def _current_text(workspace: Workspace, path: WorkspacePath) -> str | None:
     except PathNotFound:
         return None
     check_text(content)
-    return content.decode("utf-8", "replace")
+    return decode(content)[0]
 
 
 @tool(
@@ -170,21 +222,50 @@ async def write_file(
 ) -> ToolOutcome:
     """Create a text file, or replace it as a whole. To change a part of a file use edit_file."""
     encoded = encode_text(content)
+    note = ""
     if len(encoded) > MAX_BYTES:
         raise ToolError(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
-    async with context.locks.hold(context.workspace, path):
+    async with context.locks.hold(context.workspace, path) as path:  # noqa: PLR1704 - as it exists
         await _begin_change(context, path)
+        kept = await asyncio.to_thread(_keep_encoding, context.workspace, path, content)
+        if kept is not None:
+            encoded, note = kept
         created = await run_to_completion(context.workspace.write, path, encoded)
         if context.call.is_agreed and _instructs(path):
             await asyncio.to_thread(_remember_agreement, context, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     return ToolOutcome(
-        f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines",
+        f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines{note}",
         metadata={"path": str(path), "created": created, "size": len(encoded)},
     )
+
+
+def _keep_encoding(
+    workspace: Workspace, path: WorkspacePath, text: str
+) -> tuple[bytes, str] | None:
+    """Return a text in the encoding of the file that it replaces, and a remark about it.
+
+    None if that is UTF-8, or if the text declares an encoding itself.
+    """
+    encoded = encode_text(text)
+    if declared_codec(encoded) is not None:
+        return None
+    try:
+        before = workspace.read(path).content
+        check_text(before)
+    except ToolError:  # nothing is there, or nothing that has an encoding
+        return None
+    encoding = detect(before)
+    if encoding.codec == "utf-8":
+        return None
+    remark = "" if encoding.is_utf8 else f", in {encoding.name} as it was"
+    try:
+        return encode_exactly(text, encoding, before), remark
+    except NotEncodable as error:
+        return encoded, f", in UTF-8 now: {error}, which it was in"
 
 
 def _instructs(path: WorkspacePath) -> bool:
@@ -249,11 +330,15 @@ def _listing(workspace: Workspace, path: WorkspacePath) -> tuple[list[str], int]
         os.scandir(folder) as entries,
     ):
         first = heapq.nsmallest(_MAX_ENTRIES, counted(entries), key=lambda entry: entry.name)
-        return [_line(folder, entry) for entry in first], total
+        looks = Counter(fold_name(entry.name) for entry in first)
+        return [
+            _line(folder, entry, is_alone=looks[fold_name(entry.name)] == 1) for entry in first
+        ], total
 
 
-def _line(folder: int, entry: os.DirEntry[str]) -> str:
-    name = escape_name(entry.name)
+def _line(folder: int, entry: os.DirEntry[str], *, is_alone: bool) -> str:
+    """Return an entry; one that looks like another one of the folder is spelled out."""
+    name = escape_name(entry.name) if is_alone else spell_name(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
@@ -278,6 +363,7 @@ def escape_name(name: str) -> str:
 
 
 _MAX_LINE_NUMBERS = 10
+_MAX_QUOTED_CHARS = 2_000
 
 
 async def _preview_edit(
@@ -291,8 +377,9 @@ async def _preview_edit(
     """Return the diff that the call would make now."""
 
     def diff() -> str:
-        edit = _plan_edit(context.workspace, path, (old_string, new_string), replace_all)
-        return unified_diff(escape_name(str(path)), edit.before, edit.after)
+        found = context.workspace.find(path)
+        edit = _plan_edit(context.workspace, found, (old_string, new_string), replace_all)
+        return unified_diff(escape_name(str(found)), edit.before, edit.after)
 
     return await asyncio.to_thread(diff)
 
@@ -314,29 +401,39 @@ async def edit_file(
     """Replace an exact piece of text in a file and return the change as a diff.
 
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
+    If it does not occur, a text that differs in the form of its quotes and blanks is replaced.
     """
-    async with context.locks.hold(context.workspace, path):
+    async with context.locks.hold(context.workspace, path) as path:  # noqa: PLR1704 - as it exists
         await _begin_change(context, path)
         edit = await run_to_completion(
             _edit, context.workspace, path, (old_string, new_string), replace_all
         )
     diff = await asyncio.to_thread(unified_diff, escape_name(str(path)), edit.before, edit.after)
     output = OutputBuffer()
-    output.write(encode_text(diff))
+    output.add(diff)
     places = "1 place" if edit.replacements == 1 else f"{edit.replacements:,} places"
+    note = ""
+    if edit.found:
+        shown = truncate(msgspec.json.encode(edit.found).decode(), _MAX_QUOTED_CHARS)
+        note = f"\n[old_string was not there; this looks the same and was replaced: {shown}]"
     return ToolOutcome(
-        f"{path} changed in {places}:\n{output.text()}",
+        f"{path} changed in {places}:\n{output.text()}{note}",
         metadata={"path": str(path), "diff": output.text(), "replacements": edit.replacements},
     )
 
 
 class _Edit(NamedTuple):
-    """A change to a file: its text before and after, and the number of replacements."""
+    """A change to a file: its text before and after, and the number of replacements.
+
+    `found` is what was replaced, if it only looks like what was to be replaced, else "".
+    """
 
     original: FileContents
     before: str
     after: str
     replacements: int
+    encoded: bytes
+    found: str
 
 
 def _edit(
@@ -344,7 +441,7 @@ def _edit(
 ) -> _Edit:
     """Edit the file."""
     edit = _plan_edit(workspace, path, change, everywhere)
-    workspace.write(path, encode_text(edit.after), expected=edit.original)
+    workspace.write(path, edit.encoded, expected=edit.original)
     return edit
 
 
@@ -354,34 +451,84 @@ def _plan_edit(
     """Return the edit without making it."""
     contents = workspace.read(path)
     check_text(contents.content)
+    decoded = decode_exactly(contents.content)
+    if decoded is None:
+        raise ToolError(f"{path} is damaged text: an edit would change more than what it replaces")
+    before, encoding = decoded
+    after, count, found = _replace(path, before, change, everywhere=everywhere)
+    encode_text(change[1])
     try:
-        before = contents.content.decode()
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{path} is not UTF-8: an edit would damage it") from error
+        encoded = encode_exactly(after, encoding, contents.content)
+    except NotEncodable as error:
+        raise ToolError(f"{path} cannot hold the text: {error}, which it is in") from error
+    if len(encoded) > MAX_BYTES:
+        raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
+    return _Edit(contents, _shown(before), _shown(after), count, encoded, _shown(found))
+
+
+def _replace(
+    path: WorkspacePath, before: str, change: tuple[str, str], *, everywhere: bool
+) -> tuple[str, int, str]:
+    """Return a text after a change, the number of places, and `found` of `_Edit`.
+
+    Raises:
+        ToolError: the text is not there, is there several times, or would not change.
+    """
     old, new = change
     if "\r\n" in before and "\r" not in old:  # read_file returns such files with LF
         old, new = old.replace("\n", "\r\n"), re.sub("\r?\n", "\r\n", new)
     if old == new:
         raise ToolError("old_string and new_string are the same: nothing would change")
-    count = before.count(old)
-    if count == 0:
-        raise ToolError(f"old_string is not in {path}{_hint(before, old)}")
-    if count > 1 and not everywhere:
-        lines = _line_numbers(before, old)
-        raise ToolError(
-            f"old_string occurs {count:,} times in {path}, at lines {lines}: add lines around it"
-            " until it is unique, or set replace_all"
+    count, after, found = before.count(old), before.replace(old, new), ""
+    starts = _occurrences(before, old)
+    if not count:
+        similar = find_similar(before, old)
+        if not similar:
+            raise ToolError(f"old_string is not in {path}{_hint(_shown(before), old)}")
+        count, found = len(similar), before[slice(*similar[0])]
+        starts, after = (
+            (start for start, _ in similar),
+            _replace_similar(before, similar, (old, new)),
         )
-    after = before.replace(old, new)
-    if len(encode_text(after)) > MAX_BYTES:
-        raise ToolError(f"{path} would grow beyond {MAX_BYTES // 1024:,} KB")
-    return _Edit(contents, before, after, count)
+    if count > 1 and not everywhere:
+        lines = _line_numbers(before, starts)
+        where = f"occurs {count:,} times in {path}, at lines {lines}"
+        if found:
+            where = f"is not in {path}, and {count:,} texts look the same, at lines {lines}"
+        raise ToolError(
+            f"old_string {where}: add lines around it until it is unique, or set replace_all"
+        )
+    if after == before:
+        raise ToolError("old_string and new_string look the same: nothing would change")
+    return after, count, found
 
 
-def _line_numbers(text: str, wanted: str) -> str:
-    """Return the line numbers of the occurrences."""
-    found = itertools.islice(re.finditer(re.escape(wanted), text), _MAX_LINE_NUMBERS + 1)
-    numbers = [str(text.count("\n", 0, match.start()) + 1) for match in found]
+def _shown(text: str) -> str:
+    """Return a text in which bytes that are not valid in its encoding are U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _replace_similar(text: str, places: list[tuple[int, int]], change: tuple[str, str]) -> str:
+    """Return a text with a change at places that look like what is to be replaced."""
+    parts: list[str] = []
+    at = 0
+    for start, end in places:
+        parts += text[at:start], carry_over(text[start:end], *change)
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _occurrences(text: str, wanted: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + len(wanted))
+
+
+def _line_numbers(text: str, starts: Iterable[int]) -> str:
+    """Return the line numbers of the first places."""
+    first = itertools.islice(starts, _MAX_LINE_NUMBERS + 1)
+    numbers = [str(text.count("\n", 0, start) + 1) for start in first]
     shown = ", ".join(numbers[:_MAX_LINE_NUMBERS])
     return f"{shown} …" if len(numbers) > _MAX_LINE_NUMBERS else shown
 
@@ -394,7 +541,9 @@ def _hint(text: str, wanted: str) -> str:
         return ""
     for number, line in enumerate(lines):
         if line == sought[0] and lines[number : number + len(sought)] == sought:
-            return f": line {number + 1} differs from it in blanks only; copy it exactly"
+            there = "\n".join(text.splitlines()[number : number + len(sought)])
+            shown = truncate(msgspec.json.encode(there).decode(), _MAX_QUOTED_CHARS)
+            return f": line {number + 1} differs from it in blanks only; copy it exactly: {shown}"
     starts = [str(number) for number, line in enumerate(lines, start=1) if line == sought[0]]
     if not starts:
         return ": read the file again and copy the text exactly"

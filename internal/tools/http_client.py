@@ -7,7 +7,6 @@ verified against the name. No proxy or cookie is used, and no credential but the
 """
 
 import asyncio
-import codecs
 import functools
 import socket
 import ssl
@@ -22,14 +21,16 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.normal_forms.addresses import address_refusal
 from internal.normal_forms.http_status import status_phrase
+from internal.text_encodings.labels import codec_of_label
 from internal.tools.http_urls import PublicUrl
 
 _HEAD_LIMIT = 65_536
 _CHUNK = 65_536
 _INFORMATIONAL = 200
-_EXCLUDED_CODECS = frozenset(
-    {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
-)
+_GZIP = zlib.MAX_WBITS | 16
+_GZIP_START = b"\x1f"
+_PACKED = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
+"""Content encodings that change the bytes. Every other label is no encoding, as in browsers."""
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Larkspur)",
     "Accept": "text/html, text/markdown, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
@@ -61,12 +62,17 @@ class HttpRequest:
 
 
 class HttpResponse(msgspec.Struct):
-    """A response. `truncated`: it was too large or ended early, `body` is its beginning."""
+    """A response.
+
+    `truncated`: `body` is its beginning only, since it was too large, or ended early (`incomplete`:
+    the connection was closed, or the compressed data has no end).
+    """
 
     status: int = 0
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     truncated: bool = False
+    incomplete: bool = False
 
     @property
     def media_type(self) -> str:
@@ -79,7 +85,7 @@ class HttpResponse(msgspec.Struct):
         for part in self.headers.get("content-type", "").split(";")[1:]:
             key, _, value = part.partition("=")
             if key.strip().lower() == "charset":
-                return _known_codec(value.strip().strip("'\""))
+                return codec_of_label(value)
         return None
 
 
@@ -89,15 +95,6 @@ def describe_status(status: int) -> str:
         return f"{status} {status_phrase(status)}"
     except ValueError:
         return str(status)
-
-
-def _known_codec(name: str) -> str | None:
-    try:
-        found = codecs.lookup(name).name
-        "".encode(found)  # raises for codecs that do not encode text
-    except (LookupError, ValueError):
-        return None
-    return None if found in _EXCLUDED_CODECS else found
 
 
 class _ResponseReader:
@@ -110,6 +107,7 @@ class _ResponseReader:
         self.status: Callable[[], int] = lambda: 0
         self._limit = limit
         self._body = bytearray()
+        self._has_body = False
         self._unpack: zlib._Decompress | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -126,20 +124,32 @@ class _ResponseReader:
         if self.response.status < _INFORMATIONAL:
             return
         self.started = True
-        encoding = self.response.headers.get("content-encoding", "identity").strip().lower()
-        if encoding in {"gzip", "x-gzip"}:
-            self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        elif encoding not in {"identity", ""}:
-            raise ToolError(f"the server sent an unrequested content encoding: {encoding}")
+        labels = self.response.headers.get("content-encoding", "").lower().split(",")
+        names = [label.strip().removeprefix("x-") for label in labels]
+        packed = [name for name in names if name in _PACKED]
+        if packed == ["gzip"]:
+            self._unpack = zlib.decompressobj(_GZIP)
+        elif packed:
+            unread = ", ".join(packed)
+            raise ToolError(f"the server sent an unrequested content encoding: {unread}")
 
     def on_body(self, chunk: bytes) -> None:
         """Add a chunk of the body."""
+        self._has_body = True
         remaining = self._limit - len(self._body)
         if self._unpack is None:
             self._body += chunk[:remaining]
             self.response.truncated |= len(chunk) > remaining
             return
-        self._body += self._unpack.decompress(chunk, remaining) if remaining else b""
+        while chunk and remaining:
+            # gzip data may have several members; what follows the last one is ignored
+            if self._unpack.eof:
+                if chunk[:1] != _GZIP_START:
+                    return
+                self._unpack = zlib.decompressobj(_GZIP)
+            self._body += self._unpack.decompress(chunk, remaining)
+            chunk = self._unpack.unused_data
+            remaining = self._limit - len(self._body)
         self.response.truncated |= bool(self._unpack.unconsumed_tail) or not remaining
 
     def on_message_complete(self) -> None:
@@ -151,8 +161,14 @@ class _ResponseReader:
 
     def finish(self) -> HttpResponse:
         """Return the response with its body."""
-        self.response.body = bytes(self._body)
-        return self.response
+        response = self.response
+        response.body = bytes(self._body)
+        if not response.truncated:
+            framed = {"content-length", "transfer-encoding"} & response.headers.keys()
+            is_open = self._unpack is not None and not self._unpack.eof and self._has_body
+            response.incomplete = is_open or (bool(framed) and not self.complete)
+            response.truncated = response.incomplete
+        return response
 
 
 async def send_request(
@@ -182,9 +198,6 @@ async def send_request(
             raise ToolError("the response has too many headers")
     if not response.started:
         raise ToolError("the server closed the connection without a response")
-    framed = {"content-length", "transfer-encoding"} & response.response.headers.keys()
-    if framed and not response.complete:
-        response.response.truncated = True
     return response.finish()
 
 

@@ -8,7 +8,6 @@ command of an agent may have written is not followed before a person's yes.
 import errno
 import os
 import stat
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from internal.agent.ports.instructions import (
     InstructionSource,
 )
 from internal.open_files.paths import destination, open_beneath, open_components, real_path
+from internal.text_encodings.stream import StreamDecoder
 from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths, Protection
 
@@ -229,9 +229,9 @@ def _read(
         content = opened.read(MAX_TEXT_BYTES)
     accept(file, content)
     unread = max(status.st_size - len(content), 0)
-    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder = StreamDecoder()
     text = decoder.decode(content, final=not unread)  # else the last character may be cut
-    return Instruction(source, text, name, unread + len(decoder.getstate()[0]))
+    return Instruction(source, text, name, unread + decoder.pending)
 
 
 def _reason(error: OSError | _Ignored) -> tuple[IgnoreReason, str] | None:

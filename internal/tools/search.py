@@ -3,11 +3,12 @@
 import asyncio
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -16,20 +17,16 @@ from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
 from internal.open_files.paths import real_path, resolve_links
-from internal.tools.filesystem import escape_name
-from internal.tools.search_fallback import (
-    MAX_FILE_BYTES,
-    MAX_LINE_CHARS,
-    SKIPPED_FOLDERS,
-    SearchOptions,
-)
-from internal.tools.tool import MAX_RESULT_CHARS, ToolContext, tool
+from internal.tools.search_fallback import MAX_FILE_BYTES, SKIPPED_FOLDERS, SearchOptions
+from internal.tools.search_globs import SearchGlob
+from internal.tools.search_matches import SearchMatches
+from internal.tools.tool import ToolContext, tool
 from internal.tools.workspace import Workspace, WorkspacePath
 
 _TIMEOUT_SECONDS = 20.0
-_MAX_MATCHES = 200
-_MAX_OUTPUT_LINE_BYTES = 65_536  # far beyond a path and a line of either engine
-_ERROR_EXIT_CODE = 2
+_FALLBACK = (sys.executable, "-I", "-m", "internal.tools.search_fallback")
+# a pattern of ASCII without operators finds the same in the bytes of every encoding
+_MATCHES_BYTES = re.compile(r"[\w \-/:,;=<>@#%&~\"']+", re.ASCII)
 
 
 @tool(
@@ -57,29 +54,74 @@ async def search_files(
         raise ToolError("a pattern is one line: it is matched line by line")
     if glob.startswith("!"):
         raise ToolError("a glob says which files to search, not which to leave out")
+    if glob.startswith("~/"):
+        raise ToolError("'~' does not stand for the home folder here: begin with a folder's name")
     shown, folder, file = await asyncio.to_thread(_resolve, context.workspace, path)
+    meant = SearchGlob(glob)
     options = SearchOptions(
-        pattern=pattern, literal=literal, ignore_case=ignore_case, glob=glob, file=file
+        pattern=pattern, literal=literal, ignore_case=ignore_case, globs=meant.patterns, file=file
     )
-    argv = (
-        _fallback_command(options)
-        if context.ripgrep is None
-        else _ripgrep_command(context.ripgrep, options)
-    )
-    matches = _Matches(
-        shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.outside)
-    )
-    finished = await context.sandbox.run(
-        SandboxCommand(
+
+    def is_dropped(name: str) -> bool:
+        is_meant = meant.accepts is None or meant.accepts(name)
+        return not is_meant or context.workspace.is_protected(f"{folder}/{name}", path.outside)
+
+    matches = SearchMatches(shown, is_dropped)
+    engine = _Engine(context, folder)
+    if context.ripgrep is None:
+        finished = await engine.run(_FALLBACK, matches.write, options)
+    else:
+        finished = await _search_with_ripgrep(engine, context.ripgrep, options, matches)
+    return matches.outcome(finished, timeout_seconds=_TIMEOUT_SECONDS)
+
+
+class _Engine(NamedTuple):
+    """Runs programs that search a folder."""
+
+    context: ToolContext
+    folder: str
+
+    async def run(
+        self,
+        argv: tuple[str, ...],
+        write: Callable[[bytes], None],
+        options: SearchOptions | None = None,
+    ) -> SandboxResult:
+        """Run a program; `options` are what the own one reads from its standard input."""
+        command = SandboxCommand(
             argv,
-            folder,
+            self.folder,
             _TIMEOUT_SECONDS,
-            context.call.session_id,
-            access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS), links=_ENGINE_FOLDERS),
-        ),
-        matches.write,
-    )
-    return matches.outcome(finished)
+            self.context.call.session_id,
+            stdin=b"" if options is None else json.dumps(options).encode(),
+            access=FileAccess(read_only=(self.folder, *_ENGINE_FOLDERS), links=_ENGINE_FOLDERS),
+        )
+        return await self.context.sandbox.run(command, write)
+
+
+async def _search_with_ripgrep(
+    engine: _Engine, program: str, options: SearchOptions, matches: SearchMatches
+) -> SandboxResult:
+    """Search with ripgrep, and again the files that are not UTF-8: it knows no characters there."""
+    finished = await engine.run(_ripgrep_command(program, options), matches.write)
+    if finished.timed_out or matches.has_failed(finished):
+        return finished
+    others = set(matches.undecoded)
+    if not _MATCHES_BYTES.fullmatch(options["pattern"]):
+        listed = bytearray()
+        listing = await engine.run(_listing_command(program, options), listed.extend)
+        if listing.timed_out:
+            return listing
+        others |= {path.removeprefix(b"./") for path in bytes(listed).split(b"\0")[:-1]}
+    if not others:
+        return finished
+    again = SearchOptions(**{**options, "files": [os.fsdecode(path) for path in sorted(others)]})
+    found = matches.without_lines()
+    searched = await engine.run(_FALLBACK, found.write, again)
+    if found.has_failed(searched):  # Python has another syntax
+        return finished
+    matches.replace(others, found)
+    return searched if searched.timed_out else finished
 
 
 _ENGINE_FOLDERS = resolve_links((sys.base_prefix, sys.prefix, str(Path(__file__).parents[1])))
@@ -104,92 +146,24 @@ def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     return f"{path.outside}/{shown}" if path.outside else shown, str(folder), file
 
 
-def _fallback_command(options: SearchOptions) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(options))
-
-
 def _ripgrep_command(program: str, options: SearchOptions) -> tuple[str, ...]:
-    flags = [
-        *("--no-config", "--no-messages", "--color=never", "--no-heading", "--with-filename"),
-        *("--line-number", "--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
-        f"--max-filesize={MAX_FILE_BYTES}",
-    ]
+    flags = ["--line-number", "--column", "--with-filename", *_ripgrep_flags(options)]
     flags += ["--fixed-strings"] if options["literal"] else []
     flags += ["--ignore-case"] if options["ignore_case"] else ["--case-sensitive"]
-    flags += [f"--glob={options['glob']}"] if options["glob"] else []
-    flags += [f"--glob=!**/{folder}/**" for folder in SKIPPED_FOLDERS]
     return (program, *flags, f"--regexp={options['pattern']}", "--", f"./{options['file']}")
 
 
-class _Matches:
-    """Collects the output of an engine: the first lines, and the number of all.
-
-    Lines of files for which `is_protected` is true, given the path in the folder, are dropped.
-    """
-
-    def __init__(self, folder: str, is_protected: Callable[[str], bool]) -> None:
-        self._folder = folder
-        self._is_protected = is_protected
-        self._rest = b""
-        self._lines: list[str] = []
-        self._total = 0
-        self._files: dict[bytes, bool] = {}  # to whether its lines are dropped
-        self._message = ""
-
-    def write(self, chunk: bytes) -> None:
-        """Add a chunk of output."""
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._line(line)
-        self._rest = rest[:_MAX_OUTPUT_LINE_BYTES]  # bounds the memory for an endless line
-
-    def _line(self, line: bytes) -> None:
-        path, separator, found = line.partition(b"\0")
-        if not separator:
-            self._message = line.decode("utf-8", "replace").strip() or self._message
-            return
-        name = os.fsdecode(path).removeprefix("./")
-        if path not in self._files:
-            self._files[path] = self._is_protected(name)
-        if self._files[path]:
-            return
-        self._total += 1
-        if len(self._lines) < _MAX_MATCHES:
-            number, _, text = found.decode("utf-8", "replace").partition(":")
-            text = text.rstrip("\r")
-            shown = text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]}…"
-            self._lines.append(f"{self._folder}{escape_name(name)}:{number}: {shown}")
-
-    def outcome(self, finished: SandboxResult) -> ToolOutcome:
-        """Return the result.
-
-        Raises:
-            ToolError: the pattern is not valid.
-        """
-        if finished.exit_code == _ERROR_EXIT_CODE and not self._files:
-            raise ToolError(f"the search failed: {self._message or 'the pattern is not valid'}")
-        kept = list(_fitting(self._lines))
-        notes = []
-        if len(kept) < self._total:
-            notes.append(f"[{len(kept):,} of {self._total:,} lines are shown: narrow the search]")
-        if finished.timed_out:
-            notes.append(f"[the search was ended after {_TIMEOUT_SECONDS:g} s: there may be more]")
-        elif not self._total:
-            notes.append("[nothing was found]")
-        return ToolOutcome(
-            "\n".join([*kept, *notes]),
-            metadata={
-                "matches": self._total,
-                "files": sum(not is_dropped for is_dropped in self._files.values()),
-            },
-        )
+def _listing_command(program: str, options: SearchOptions) -> tuple[str, ...]:
+    """Return what lists the files with a line that is not UTF-8: that no characters match."""
+    flags = ["--files-with-matches", "--invert-match", "--line-regexp", *_ripgrep_flags(options)]
+    return (program, *flags, "--regexp=.*", "--", f"./{options['file']}")
 
 
-def _fitting(lines: list[str]) -> list[str]:
-    """Return the first lines that fit into a result."""
-    remaining = MAX_RESULT_CHARS
-    for number, line in enumerate(lines):
-        remaining -= len(line) + 1
-        if remaining < 0:
-            return lines[:number]
-    return lines
+def _ripgrep_flags(options: SearchOptions) -> list[str]:
+    return [
+        *("--no-config", "--no-messages", "--color=never", "--no-heading"),
+        *("--null", "--no-ignore", "--hidden", "--no-follow", "--sort=path"),
+        f"--max-filesize={MAX_FILE_BYTES}",
+        *(f"--glob={glob}" for glob in options["globs"]),
+        *(f"--glob=!**/{folder}/**" for folder in SKIPPED_FOLDERS),
+    ]

@@ -1,10 +1,13 @@
 """Program that searches files where ripgrep is missing, with the same output.
 
 It runs as a child process: a regular expression can keep Python busy forever, and only a process
-can be stopped. Matching lines are printed as `path NUL number:text`. The exit code is 0 with
-matches, 1 without, 2 with a message if the pattern is not valid.
+can be stopped. Matching lines are printed as `path NUL number:column:text`, where the column of the
+first match counts bytes from 1. The exit code is 0 with matches, 1 without, 2 with a message if the
+pattern is not valid.
 
-    python -m internal.tools.search_fallback OPTIONS-AS-JSON        (in the folder to search)
+The options are read from standard input: there may be many files to search.
+
+    python -m internal.tools.search_fallback < OPTIONS-AS-JSON        (in the folder to search)
 """
 
 import json
@@ -13,34 +16,41 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+from internal.text_encodings.conversion import decode
+from internal.text_encodings.detection import marked_codec, wide_codec
 
 SKIPPED_FOLDERS = (".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache")
 """Folders that are skipped unless the search starts in them."""
 MAX_FILE_BYTES = 10 * 1024 * 1024
-MAX_LINE_CHARS = 400
 _BINARY_PROBE = 8_192
 _MAX_DEPTH = 200
 
 
 class SearchOptions(TypedDict):
-    """A search. `file` restricts it to one file of the folder."""
+    """A search in the files that match one of `globs`, in all without one.
+
+    `file` restricts it to one file of the folder, `files` to those below it.
+    """
 
     pattern: str
     literal: bool
     ignore_case: bool
-    glob: str
+    globs: list[str]
     file: str
+    files: NotRequired[list[str]]
 
 
 def glob_to_regex(glob: str) -> str:
     """Return the regular expression of a glob in ripgrep's syntax.
 
     A glob without a slash matches the name, one with a slash the path below the folder. `**`
-    crosses folders, `*` and `?` do not, `{a,b}` matches either.
+    crosses folders, `*` and `?` do not, `{a,b}` matches either, and a backslash makes the next
+    character literal.
     """
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
-    pieces = re.findall(r"\*\*/|\*\*|\[!?\]?[^\]/]*\]|.", glob.removeprefix("/"), re.DOTALL)
+    pieces = re.findall(r"\*\*/|\*\*|\[!?\]?[^\]/]*\]|\\.|.", glob.removeprefix("/"), re.DOTALL)
     depth, pattern = 0, ""
     for piece in pieces:
         depth += {"{": 1, "}": -1}.get(piece, 0)
@@ -48,8 +58,11 @@ def glob_to_regex(glob: str) -> str:
             pattern += parts[piece]
         elif piece == "," and depth:
             pattern += "|"
+        elif piece[0] == "\\" and len(piece) > 1:
+            pattern += re.escape(piece[1])
         elif len(piece) > 1:
-            pattern += "[" + piece[1:].replace("!", "^", 1 if piece[1] == "!" else 0)
+            body = re.sub(r"[\[\\&|~]", r"\\\g<0>", piece[1:])
+            pattern += "[" + body.replace("!", "^", 1 if body[0] == "!" else 0)
         else:
             pattern += re.escape(piece)
     prefix = "" if "/" in glob else "(?:.*/)?"
@@ -82,18 +95,20 @@ def iter_files(
             os.close(opened)
 
 
-def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the matching lines of an open file; none of a binary file."""
+def matching_lines(descriptor: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield number, column and text of the matching lines of an open file, none if it is binary."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
         return
     with open(descriptor, "rb", closefd=False) as file:
         content = file.read(MAX_FILE_BYTES)
-    if b"\0" in content[:_BINARY_PROBE]:
+    head = content[:_BINARY_PROBE]
+    if b"\0" in head and not (marked_codec(head) or wide_codec(head)):
         return
-    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
-        if wanted.search(line):
-            yield number, line.rstrip("\r")[: MAX_LINE_CHARS + 1]
+    for number, line in enumerate(decode(content)[0].split("\n"), start=1):
+        if match := wanted.search(line):
+            before = len(line[: match.start()].encode())
+            yield number, before + 1, line
 
 
 def search(folder: int, options: SearchOptions) -> Iterator[str]:
@@ -104,16 +119,20 @@ def search(folder: int, options: SearchOptions) -> Iterator[str]:
     """
     pattern = re.escape(options["pattern"]) if options["literal"] else options["pattern"]
     wanted = re.compile(pattern, re.IGNORECASE if options["ignore_case"] else 0)
-    named = re.compile(glob_to_regex(options["glob"] or "**"), re.DOTALL)
+    globs = [re.compile(glob_to_regex(glob), re.DOTALL) for glob in options["globs"] or ["**"]]
+    only = None if "files" not in options else frozenset(options["files"])
     for path, descriptor in iter_files(folder, options["file"]):
-        if named.fullmatch(path):
-            for number, line in matching_lines(descriptor, wanted):
-                yield f"{path}\0{number}:{line}"
+        if only is not None and path not in only:
+            continue
+        if not any(glob.fullmatch(path) for glob in globs):
+            continue
+        for number, column, line in matching_lines(descriptor, wanted):
+            yield f"{path}\0{number}:{column}:{line}"
 
 
 def main() -> int:
     """Search the current folder and print the matches; return the exit code."""
-    options: SearchOptions = json.loads(sys.argv[1])
+    options: SearchOptions = json.load(sys.stdin.buffer)
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     code = 1
     try:

@@ -6,13 +6,13 @@ the JSON Schema and the argument checks. The type of an argument carries its gua
 """
 
 import asyncio
-import codecs
 import difflib
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from copy import copy
+from typing import Any, Self
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -26,6 +26,7 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.normal_forms.json_schema import type_schema
+from internal.normal_forms.names import fold_name
 from internal.open_files.paths import destination
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
@@ -40,34 +41,34 @@ MAX_RESULT_CHARS = 30_000
 
 
 class OutputBuffer:
-    """Collects UTF-8 output and keeps its first and last characters, at most `limit`."""
+    """Collects text and keeps its first and last characters, at most `limit`."""
 
     def __init__(self, limit: int = MAX_RESULT_CHARS) -> None:
         self._half = limit // 2
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._head = ""
-        self._tail = ""
         self._total = 0
+        self.head = self.tail = ""
 
-    def write(self, chunk: bytes) -> str:
-        """Add a chunk and return it as text."""
-        text = self._decoder.decode(chunk)
-        self._keep(text)
-        return text
+    def add(self, text: str) -> None:
+        """Add text."""
+        self._total += len(text)
+        remaining = self._half - len(self.head)
+        self.head += text[:remaining]
+        self.tail = (self.tail + text[remaining:])[-self._half :]
+
+    def copy(self) -> Self:
+        """Return a buffer with the same text, to which more can be added."""
+        return copy(self)
 
     def text(self) -> str:
-        """Return the output, with a line in place of the omitted middle."""
-        self._keep(self._decoder.decode(b"", final=True))
-        left_out = self._total - len(self._head) - len(self._tail)
-        if not left_out:
-            return self._head + self._tail
-        return f"{self._head}\n… {left_out:,} characters left out …\n{self._tail}"
+        """Return the text, with a line in place of the omitted middle."""
+        return self.join(self.head, self.tail)
 
-    def _keep(self, text: str) -> None:
-        self._total += len(text)
-        remaining = self._half - len(self._head)
-        self._head += text[:remaining]
-        self._tail = (self._tail + text[remaining:])[-self._half :]
+    def join(self, head: str, tail: str) -> str:
+        """Return the text with other forms of its head and its tail."""
+        left_out = self._total - len(self.head) - len(self.tail)
+        if not left_out:
+            return head + tail
+        return f"{head}\n… {left_out:,} characters left out …\n{tail}"
 
 
 class WebClients(msgspec.Struct, frozen=True):
@@ -84,13 +85,24 @@ class FileLocks:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[None]:
-        """Keep other calls of this process from changing a file while a block runs."""
-        named = "/".join((workspace.root_of(path), *path.parts))
-        real = await asyncio.to_thread(destination, named)
-        lock = self._locks.setdefault(real, asyncio.Lock())
+    async def hold(
+        self, workspace: Workspace, path: WorkspacePath
+    ) -> AsyncGenerator[WorkspacePath]:
+        """Keep other calls of this process from changing a file while a block runs.
+
+        Yields the path under which it exists, see `Workspace.find`.
+        """
+        found, real = await asyncio.to_thread(_locate, workspace, path)
+        # also for new files whose names look the same
+        lock = self._locks.setdefault(fold_name(real), asyncio.Lock())
         async with lock:
-            yield
+            yield found
+
+
+def _locate(workspace: Workspace, path: WorkspacePath) -> tuple[WorkspacePath, str]:
+    """Return the path of an existing file, and where it leads."""
+    found = workspace.find(path)
+    return found, destination("/".join((workspace.root_of(found), *found.parts)))
 
 
 class ToolContext(msgspec.Struct, frozen=True):

@@ -13,10 +13,12 @@ The files of Larkspur itself are refused inside the workspace too; see `protecte
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from functools import cached_property
+from io import FileIO
 from typing import Self
 
 import msgspec
@@ -24,14 +26,28 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions import paths
 from internal.agent.ports.attachments import FileFolders
-from internal.open_files.paths import find_links, open_beneath, open_without_links, real_path
+from internal.normal_forms.names import fold_name, names_like, spell_name
+from internal.open_files.paths import (
+    O_PATH,
+    find_links,
+    names_in,
+    open_beneath,
+    open_without_links,
+    real_path,
+)
 from internal.tools.protected_paths import ProtectedPaths, Protection
 
 MAX_BYTES = 16 * 1024 * 1024
 """The largest file that a tool reads or writes."""
 
+_NOT_REPLACEABLE = frozenset({errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS})
+"""Errors of a rename onto a mount point, or in a folder that may not be changed."""
+
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4_000
+_MAX_SHOWN_NAMES = 5
+# what shells replace at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
+_EXPANDED_START = re.compile(r"~[a-z][\w-]*(?=/)|~|\$\{?[A-Z_][A-Z0-9_]*\}?|file:(?=/)")
 _MESSAGES = {
     errno.ENOENT: "{} does not exist in the workspace",
     errno.EXDEV: "{} leads outside the workspace through a symbolic link",
@@ -74,6 +90,7 @@ class WorkspacePath:
             ToolError: the path is empty, too long, not valid text, outside or contains `..`.
         """
         _check_text(text)
+        _check_start(text)
         is_outside = bool(outside) and f"{text}/".startswith(f"{outside}/")
         if text.startswith("/"):
             text = _relative(text, outside if is_outside else root)
@@ -101,10 +118,25 @@ def _check_text(text: str) -> None:
         raise ToolError(f"the path is longer than {_MAX_PATH_BYTES} bytes")
 
 
+def _check_start(text: str) -> None:
+    """Refuse what is no name but an abbreviation: it would become a folder of that name."""
+    start = _EXPANDED_START.match(text)
+    if start is not None and text[start.end() : start.end() + 1] in {"", "/"}:
+        what = "the home folder" if text[0] == "~" else "a folder"
+        raise ToolError(
+            f"{text!r}: {start[0]!r} does not stand for {what} here. Write a path inside the"
+            f" workspace, or ./{text} for what has exactly this name"
+        )
+
+
 def _relative(text: str, root: str) -> str:
+    """Return what follows the root in an absolute path; the root may look the same only."""
     folder = root.rstrip("/") + "/"
-    if f"{text}/".startswith(folder):
-        return text[len(folder) :] or "."
+    depth = folder.count("/")
+    names = f"{text}/".split("/")
+    above = "/".join((*names[:depth], ""))
+    if above == folder or fold_name(above) == fold_name(folder):
+        return "/".join(names[depth:-1]) or "."
     raise ToolError(f"{text} is outside the workspace")
 
 
@@ -190,7 +222,11 @@ class Workspace:
         """
         flags = os.O_RDONLY | (os.O_DIRECTORY if is_folder else 0)
         with self._translate_os_errors(path), self._open_root(path) as root:
-            descriptor = open_beneath(root, path.parts, flags)
+            try:
+                descriptor = open_beneath(root, path.parts, flags)
+            except FileNotFoundError:
+                found = self._find_below(root, path)
+                descriptor = open_beneath(root, found.parts, flags)
             try:
                 protection = self._protection(path.outside)
                 if protection.covers(real_path(descriptor), os.fstat(descriptor)):
@@ -198,6 +234,51 @@ class Workspace:
                 yield descriptor
             finally:
                 os.close(descriptor)
+
+    def find(self, path: WorkspacePath) -> WorkspacePath:
+        """Return the path of what is there under names that look the same as those of a path.
+
+        Names that exist as they are written stand for themselves, and so do those after the first
+        one of which nothing is found. Whether the path may be opened is decided when it is.
+
+        Raises:
+            ToolError: several entries of a folder look like the name; none has it exactly.
+        """
+        with self._translate_os_errors(path), self._open_root(path) as root:
+            try:
+                os.close(open_beneath(root, path.parts, O_PATH or os.O_RDONLY))
+            except FileNotFoundError:
+                return self._find_below(root, path)
+            except OSError:  # said when it is opened
+                return path
+        return path
+
+    def _find_below(self, root: int, path: WorkspacePath) -> WorkspacePath:
+        names: list[str] = []
+        for part in path.parts:
+            try:
+                folder = open_beneath(root, names, os.O_RDONLY | os.O_DIRECTORY)
+            except OSError:  # said when it is opened
+                break
+            try:
+                found = self._names_of(folder, part, path)
+            finally:
+                os.close(folder)
+            if not found:
+                break
+            if len(found) > 1:
+                raise _ambiguous_error(path, found)
+            names += found
+        return WorkspacePath(*names, *path.parts[len(names) :], outside=path.outside)
+
+    def _names_of(self, folder: int, part: str, path: WorkspacePath) -> list[str]:
+        """Return the entries of an open folder that a name stands for."""
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(part, dir_fd=folder, follow_symlinks=False)
+            return [part]
+        if self._protection(path.outside).covers(real_path(folder), os.fstat(folder)):
+            return []
+        return names_like(part, names_in(folder))
 
     def is_protected(self, path: str, outside: str = "") -> bool:
         """Return True if a tool may not show the file at this real path; also if it is gone.
@@ -214,13 +295,16 @@ class Workspace:
     ) -> bool:
         """Replace a file atomically, or create it and its folders; return True if it is new.
 
-        Mode and owner of a replaced file are kept. After an interruption the file has either the
-        old or the new content.
+        A file whose name looks the same is replaced, see `find`. Mode and owner of a replaced file
+        are kept. After an interruption the file has either the old or the new content; only a mount
+        point, or a file in a folder that may not be changed, is written in place.
 
         Raises:
             ToolError: outside, protected, a symbolic link, not a regular file, a file with several
-                hard links, inside `.git`, or changed since `expected` was read.
+                hard links, inside `.git`, changed since `expected` was read, or several files look
+                like it.
         """
+        path = self.find(path)
         with self._changeable_folder(path) as folder:
             before = _replaceable_status(folder, path)
             known = None if before is None else _identity(before)
@@ -335,6 +419,14 @@ def _protected_error(path: WorkspacePath) -> ToolError:
     return ToolError(f"{path} belongs to Larkspur itself: no tool may open it")
 
 
+def _ambiguous_error(path: WorkspacePath, names: list[str]) -> ToolError:
+    shown = ", ".join(f'"{spell_name(name)}"' for name in names[:_MAX_SHOWN_NAMES])
+    return ToolError(
+        f"{path} is ambiguous: {len(names)} names look the same: {shown}. Write the characters that"
+        " the escapes stand for"
+    )
+
+
 def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | None:
     """Return the status of the file to replace, None if it does not exist."""
     try:
@@ -353,6 +445,20 @@ def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | No
 
 
 def _replace(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
+    """Replace a file, or write into one that is a mount point or in a folder that stays as it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        _rename_over(folder, name, content, before)
+    except OSError as error:
+        if before is None or error.errno not in _NOT_REPLACEABLE:
+            raise
+        _overwrite(folder, name, content, before)
+
+
+def _rename_over(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
     """Write a temporary file in the same folder and rename it: a rename follows no link."""
     temporary = f".larkspur-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -372,3 +478,32 @@ def _replace(folder: int, name: str, content: bytes, before: os.stat_result | No
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
+
+
+def _overwrite(folder: int, name: str, content: bytes, before: os.stat_result) -> None:
+    """Write into a file in place.
+
+    Raises:
+        OSError: it cannot be written; it has its former content, unless that fails as well.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    descriptor = os.open(name, flags, dir_fd=folder)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        if _identity(os.fstat(descriptor)) != _identity(before):
+            raise OSError(errno.ESTALE, "it was changed meanwhile: read it again")
+        former = file.readall()
+        try:
+            _fill(file, content)
+        except OSError:
+            _fill(file, former)
+            raise
+
+
+def _fill(file: FileIO, content: bytes) -> None:
+    """Make this the whole content of an open file."""
+    file.seek(0)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.truncate()
+    os.fsync(file.fileno())

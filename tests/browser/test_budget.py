@@ -29,6 +29,7 @@ MAX_CHUNKS = {
     "math": 78_000,
     "notifications": 2_000,
     "operation": 2_500,
+    "plain_http_notice": 1_500,
     "settings": 14_000,
     "side_panel": 500,
     "task_modes": 2_500,

@@ -141,7 +141,7 @@ async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
 
 @PROCESS
 @pytest.mark.slow
-async def test_rejected_plan_exits_with_4_and_runs_nothing(
+async def test_rejected_plan_exits_with_4_and_is_inert(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[PLAN]), Reply(text="never")]

@@ -12,6 +12,7 @@ import pytest
 
 from internal.agent.domain.events.types import LifecycleUpdated, OutputDelta
 from internal.channels.web.services import WebTimeouts
+from internal.channels.web.static_page import Page
 from internal.config.settings import Settings
 from tests import ROOT
 from tests.support.browser_login import NOBODY
@@ -22,6 +23,7 @@ from tests.support.reverse_proxy import (
     NGINX,
     ProxyClient,
     ProxySite,
+    below_path,
     make_site,
     replaced,
     run_proxy,
@@ -85,6 +87,30 @@ async def test_each_frame_arrives_before_there_is_another(
                 assert frame.json()["payload"]["k"] == k
             await app.store(run, LifecycleUpdated(status="queued", phase="work"))
             await stream.until("workflow.lifecycle.updated")
+
+
+@KINDS
+async def test_the_page_is_below_a_path_that_the_proxy_removes(
+    kind: str, site: ProxySite, tmp_path: Path
+) -> None:
+    below = site._replace(path="/larkspur")
+    page = Page(b'<html lang="en"><script src="./assets/a.js"></script>', {})
+    async with (
+        open_web_app(tmp_path, page, public_url=below.url) as app,
+        run_proxy(kind, site, [app.client.port], below_path),
+    ):
+        client = ProxyClient(site, TOKEN)
+        reply = await client.get("/larkspur/sessions/x", NOBODY)
+        assert b'<html data-path="/larkspur" ' in reply.body
+        assert b'src="/larkspur/assets/a.js"' in reply.body
+        moved = await client.get("/larkspur", NOBODY)
+        assert (moved.status in {301, 302}, moved.headers["location"][-10:]) == (True, "/larkspur/")
+        link = app.server.link()
+        assert link.startswith(f"{below.url}/#code=")
+        code = {"code": link.partition("#code=")[2]}
+        login = await client.post("/larkspur/api/login", code, {**NOBODY, "origin": site.url})
+        assert login.status == 200, login
+        assert "Path=/larkspur;" in login.headers["set-cookie"]
 
 
 @pytest.mark.slow

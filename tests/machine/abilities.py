@@ -25,6 +25,7 @@ from internal.landlock.rules import (
 )
 from internal.sandbox.environment import DEFAULT_PATH
 from tests.machine.programs import find_program
+from tests.support.document_samples import PUBLIC_SAMPLES, fetch_samples
 from tests.support.postgres_server import create_cluster, find_binaries
 
 CHROMIUM_FLAGS = (
@@ -139,6 +140,17 @@ def _run_containers() -> None:
     run_program("podman", "info")
 
 
+def _fetch_samples() -> None:
+    if not PUBLIC_SAMPLES.is_dir():
+        try:
+            fetch_samples()
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.decode(errors="replace").strip().splitlines()
+            raise Failed(f"they cannot be downloaded: {lines[-1] if lines else error}") from error
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Failed(f"they cannot be downloaded: {error}") from error
+
+
 ABILITIES = (
     Ability("namespaces", "namespaces made by bubblewrap", _create_namespaces),
     Ability("mounts", "mounts in a namespace of an ordinary user", _mount_in_namespace),
@@ -153,6 +165,13 @@ ABILITIES = (
     Ability("curl", "curl", _program("curl", "--version")),
     Ability("ps", "ps", _program("ps", "--version")),
     Ability("systemd", "systemd-analyze", _program("systemd-analyze", "--version")),
+    Ability("libreoffice", "LibreOffice", _program("soffice", "--version"), is_required=False),
+    Ability(
+        "public_samples",
+        "the sample files that Python packages ship",
+        _fetch_samples,
+        is_required=False,
+    ),
     Ability("podman", "podman with runc and busybox", _run_containers, is_required=False),
 )
 _BY_NAME = {ability.name: ability for ability in ABILITIES}

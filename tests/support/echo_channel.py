@@ -249,6 +249,9 @@ class EchoTransport:
     async def display_name(self, user_id: str) -> str:
         return user_id.title()
 
+    def known_time_zone(self, user_id: str) -> str:
+        return ""
+
     async def list_members(self, chat_id: str) -> list[ChatMember]:
         return [ChatMember("mei", f"Mei of {chat_id}")]
 

@@ -106,6 +106,10 @@ class LegacyServer:
             case "large-event":
                 line = json.dumps({**answer, "result": {"content": [], "x": "x" * 11_000_000}})
                 return Response(f"data: {line}\n\n", media_type="text/event-stream")
+            case "untidy":
+                line = json.dumps({**answer, "result": {"content": "caf_"}, "error": None})
+                damaged = line.encode().replace(b"_", b"\xe9")
+                return Response(b"\xef\xbb\xbf" + damaged, media_type="text/plain")
             case _:
                 pass
         body = {**answer, "result": {"content": [{"type": "text", "text": text}]}}

@@ -27,10 +27,11 @@ class ProxySite(NamedTuple):
     folder: Path
     port: int
     authority: Authority
+    path: str = ""
 
     @property
     def url(self) -> str:
-        return f"https://{HOST}:{self.port}"
+        return f"https://{HOST}:{self.port}{self.path}"
 
 
 def make_site(folder: Path) -> ProxySite:
@@ -63,7 +64,7 @@ async def run_proxy(
 
     Only addresses, ports and paths of the example are replaced, and what `change` changes.
     """
-    command, environ, ready = (_nginx if kind == NGINX else _caddy)(site, gateways, change)
+    command, environ, ready = proxy_command(kind, site, gateways, change)
     process = await asyncio.create_subprocess_exec(
         *command, env=environ, cwd=site.folder, stderr=asyncio.subprocess.PIPE
     )
@@ -85,9 +86,26 @@ async def run_proxy(
         await process.communicate()
 
 
+def proxy_command(
+    kind: str, site: ProxySite, gateways: Sequence[int], change: Change = str
+) -> tuple[list[str], dict[str, str], str]:
+    """Return the command and the environment of a proxy, and what it says when it is ready."""
+    return (_nginx if kind == NGINX else _caddy)(site, gateways, change)
+
+
+def below_path(text: str) -> str:
+    """Change an example as it says for an address with the path /larkspur."""
+    if "uri strip_prefix" in text:
+        return replaced(text, r"^\t# (redir|uri) ", r"\t\1 ")
+    removed = replaced(text, r"^    location / \{\n        proxy_pass http://larkspur;\n", "")
+    return replaced(removed, r"^    # (?=location|    proxy_pass)", "    ")
+
+
 def replaced(text: str, pattern: str, replacement: str) -> str:
     """Return a text in which a pattern was replaced; it must be there."""
-    changed, count = re.subn(pattern, lambda _: replacement, text, flags=re.MULTILINE)
+    changed, count = re.subn(
+        pattern, lambda found: found.expand(replacement), text, flags=re.MULTILINE
+    )
     assert count, f"{pattern} is not in the example"
     return changed
 

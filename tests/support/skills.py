@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.library import SkillLibrary
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
+from internal.skills.skill_places import SkillPlace
 from larkspur.task_defaults import TOOL_SPECS
 
 

@@ -16,6 +16,7 @@ import { useQuestionEvents, useWaitingCount } from './state/open_questions';
 import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
 import { loadRunMessages } from './i18n/runs';
 import { useAttention } from './state/attention';
+import { usePreferences } from './state/preferences';
 import { useTitle } from './state/sessions';
 
 const WaitingPage = lazyComponent(() =>
@@ -44,6 +45,11 @@ const ShortcutsDialog = lazyComponent(() =>
   import('./components/layout/shortcuts_dialog').then((module) => module.ShortcutsDialog),
 );
 
+// of no use in a secure context, where it would be loaded for nothing
+const PlainHttpNotice = isSecureContext
+  ? null
+  : lazyComponent(() => import('./components/layout/plain_http_notice').then((module) => module.PlainHttpNotice));
+
 const WIDE = '(min-width: 1200px)';
 const LIST_REFRESH_DELAY_MS = 200;
 
@@ -51,6 +57,7 @@ type Overlay = 'none' | 'palette' | 'shortcuts' | 'menu' | 'panel';
 
 export function App() {
   const t = useMessages();
+  const isNoticeDismissed = usePreferences((preferences) => preferences.plainHttpNoticeDismissed);
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
   const [isWaitingPage] = useRoute('/waiting');
@@ -111,6 +118,11 @@ export function App() {
         {sidebar}
       </aside>
       <main className="flex min-w-0 flex-1 flex-col">
+        {PlainHttpNotice !== null && !isNoticeDismissed && (
+          <Suspense fallback={null}>
+            <PlainHttpNotice />
+          </Suspense>
+        )}
         {Page !== null ? (
           <>
             <Suspense fallback={<div className="flex-1" />}>

@@ -1,6 +1,8 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { Router } from 'wouter';
+import { BASE, movedAddress } from './api/address';
 import { App } from './app';
 import { useSessionStore } from './state/session_store';
 import { logInFromAddress } from './api/login';
@@ -16,13 +18,20 @@ const queries = new QueryClient({
 });
 
 async function start(): Promise<void> {
+  const moved = movedAddress(location);
+  if (moved !== null) {
+    location.replace(moved);
+    return;
+  }
   await Promise.all([startCatalog(), logInFromAddress()]);
   const root = document.getElementById('root');
   if (root === null) return;
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
-        <App />
+        <Router base={BASE}>
+          <App />
+        </Router>
       </QueryClientProvider>
     </StrictMode>,
   );

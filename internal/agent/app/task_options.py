@@ -21,6 +21,7 @@ from internal.agent.domain.tasks import GateMode, Profile, RunSpec
 from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.ports.skills import is_granted
+from internal.normal_forms.time_zones import check_time_zone
 
 UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.RUN)
 """Permission modes that everybody may choose for their own tasks."""
@@ -38,7 +39,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `workspace` is an absolute path, `max_cost` in US dollars. Without `approvals`, calls that need
     an approval are refused. `network` is what isolated commands reach without approval, instead of
     what the settings say. `skills` are the names of the skills that the task may load, of those
-    that its profile grants.
+    that its profile grants. `time_zone` is where the submitter is, such as Asia/Shanghai.
     """
 
     workspace: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
@@ -53,6 +54,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan_review: PlanReview | None = None
     network: NetworkSetting | None = None
     skills: Annotated[tuple[SkillName, ...], Meta(max_length=50)] | None = None
+    time_zone: Annotated[str, Meta(min_length=1, max_length=60)] | None = None
 
 
 class TaskDefaults(msgspec.Struct, frozen=True):
@@ -112,8 +114,9 @@ def build_run_spec(
         policy: what the options add to; None for the policy of the settings and the profile.
 
     Raises:
-        InvalidRequest: a rule or a profile is unknown, the profile cannot be used or does not allow
-            the mode, the workspace is not a folder, or the model of a cost limit has no price.
+        InvalidRequest: a rule, a profile or the time zone is unknown, the profile cannot be used
+            or does not allow the mode, the workspace is not a folder, or the model of a cost limit
+            has no price.
         Forbidden: only the owner may choose a workspace, allow tools or widen the mode or the
             network.
     """
@@ -156,7 +159,20 @@ def build_run_spec(
         skills=_skills(profile, options.skills),
         report=defaults.report,
         any_model=principal.may("operate"),
+        time_zone=_time_zone(options.time_zone),
     )
+
+
+def _time_zone(name: str | None) -> str:
+    """Return the time zone of a task, "" if none is chosen.
+
+    Raises:
+        InvalidRequest: there is no such zone.
+    """
+    try:
+        return "" if name is None else check_time_zone(name)
+    except ValueError as error:
+        raise InvalidRequest(f"time_zone: {error}.") from error
 
 
 def _skills(profile: Profile, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:

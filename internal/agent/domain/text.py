@@ -154,7 +154,10 @@ _DRAWN_AS_NOTHING = frozenset(
 """Visible by category but drawn as nothing (Default_Ignorable_Code_Point)."""
 
 
-_BLOCKS = "attachment|forwarded_messages|instructions|message|quoted_message|recent_messages"
+_BLOCKS = (
+    "attachment|earlier_message|forwarded_messages|instructions|message|quoted_message"
+    "|recent_messages"
+)
 _DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_BLOCKS})\b)", re.IGNORECASE)
 
 

@@ -4,6 +4,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from internal.text_encodings.detection import TextEncoding
+
 FileForm = Literal["text", "picture", "document", "binary"]
 """How a file is shown to a model: its characters, as a picture, its extracted text, or not."""
 
@@ -20,6 +22,7 @@ class DocumentText(msgspec.Struct, frozen=True):
         parts: the number of pages, slides, sheets, chapters or entries; 1 if there are none.
         next_offset: where the following text begins, None at the end of the document.
         total: the number of characters of the whole text, None if counting them took too long.
+        encoding: the encoding of the file, None if its bytes are no text.
     """
 
     text: str
@@ -27,6 +30,7 @@ class DocumentText(msgspec.Struct, frozen=True):
     parts: int = 1
     next_offset: int | None = None
     total: int | None = None
+    encoding: TextEncoding | None = None
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -42,6 +46,28 @@ class Picture(msgspec.Struct, frozen=True):
     height: int
     content: bytes | None = None
     pages: int = 1
+
+
+class WebPage(msgspec.Struct, frozen=True):
+    """A web page as Markdown, and what it says about text that is elsewhere.
+
+    Attributes:
+        text: the main content below the title.
+        has_text: False if there is nothing but the title.
+        refresh: the address that the page leads on to, "" if it leads nowhere.
+        refresh_seconds: how long it is shown before.
+        scripts: the number of programs in it, which are not run.
+        without_scripts: what it says to readers who run none.
+        frames: addresses of pages that it shows as parts of itself.
+    """
+
+    text: str = ""
+    has_text: bool = True
+    refresh: str = ""
+    refresh_seconds: int = 0
+    scripts: int = 0
+    without_scripts: str = ""
+    frames: tuple[str, ...] = ()
 
 
 class DocumentReader(Protocol):
@@ -85,8 +111,10 @@ class DocumentReader(Protocol):
         """
         ...
 
-    async def convert_html(self, html: bytes, charset: str, /) -> str:
-        """Return the visible text of a web page as Markdown. The charset is "" if it is not known.
+    async def convert_html(self, html: bytes, charset: str, address: str, /) -> WebPage:
+        """Return the main content of a web page as Markdown, with absolute links.
+
+        The charset is "" if the server declares none.
 
         Raises:
             DocumentUnreadable: it cannot be converted; the sentence says why.

@@ -273,13 +273,15 @@ def _author(message: PastMessage, names: dict[str, str]) -> str:
 
 
 def _line(message: PastMessage, names: dict[str, str]) -> str:
-    """Return `[HH:MM] name: text`; further lines are indented, so that none looks like another."""
-    text = escape_delimiters(truncate(message.text.strip(), MAX_LINE_CHARACTERS))
-    at = "" if message.sent_at is None else f"[{message.sent_at.astimezone():%H:%M}] "
-    if message.attachments:
-        text += FILES_NOT_SHOWN
-    lines = text.splitlines()
-    return "\n    ".join([f"{at}{_author(message, names)}: {lines[0]}", *lines[1:]])
+    """Return `[HH:MM] name: text`; of several lines a block, so that none looks like another."""
+    text = escape_delimiters(truncate(message.text, MAX_LINE_CHARACTERS))
+    time = "" if message.sent_at is None else f"{message.sent_at.astimezone():%H:%M}"
+    author, files = _author(message, names), FILES_NOT_SHOWN if message.attachments else ""
+    if len(text.splitlines()) > 1:
+        sent = f' sent="{time}"' if time else ""
+        return f'<earlier_message from="{author}"{sent}>\n{text}{files}\n</earlier_message>'
+    at = f"[{time}] " if time else ""
+    return f"{at}{author}: {text.strip()}{files}"
 
 
 def _fitting(lines: Sequence[str]) -> list[str]:

@@ -169,7 +169,7 @@ class InboxWorker:
         )
         self._background = BackgroundReader(transport, gateway, people, settings)
         self._prompts = PromptBuilder(self._background, people)
-        self._router = TaskRouter(gateway, settings, defaults)
+        self._router = TaskRouter(gateway, settings, defaults, transport.known_time_zone)
         self._reactions = ReactionFeedback(transport, gateway, people)
         self._direct_chats: TTLCache[tuple[str, str], bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
         """The direct chats that are stored, by chat and user."""

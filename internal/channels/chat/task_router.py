@@ -3,6 +3,8 @@
 The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from internal.agent.app.gateway import Gateway
@@ -27,11 +29,16 @@ class TaskRouter:
     """Submits messages as the busy mode of their chat says."""
 
     def __init__(
-        self, gateway: Gateway, settings: ChatChannelSettings, defaults: TaskDefaults
+        self,
+        gateway: Gateway,
+        settings: ChatChannelSettings,
+        defaults: TaskDefaults,
+        time_zone_of: Callable[[str], str] = lambda _user_id: "",
     ) -> None:
         self._gateway, self._settings = gateway, settings
         # the configured workspace is the owner's; the tasks of chats get directories of their own
         self._defaults = msgspec.structs.replace(defaults, workspace="")
+        self._time_zone_of = time_zone_of
 
     async def submit(
         self,
@@ -95,6 +102,7 @@ class TaskRouter:
         options = TaskOptions(
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,
+            time_zone=self._time_zone_of(message.incoming.user_id) or None,
         )
         name = chat_profile(self._defaults, self._settings, message.chat.chat_id, chosen)
         profile = find_profile(self._defaults, name)

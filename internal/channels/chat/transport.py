@@ -524,6 +524,9 @@ class ChatTransport(Protocol):
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""
 
+    def known_time_zone(self, user_id: str) -> str:
+        """Return the time zone of a user whose name was read, "" if it is not known."""
+
     async def list_members(self, chat_id: str) -> Sequence[ChatMember]:
         """Return the people in a chat."""
 

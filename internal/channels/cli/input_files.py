@@ -3,12 +3,13 @@
 import mimetypes
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.output import print_error
 from internal.channels.cli.task_request import decode_argument
+from internal.normal_forms.names import names_like, spell_name
 
 MAX_FILES = 50
 """Maximum number of files of a task."""
@@ -95,6 +96,28 @@ def check_file(path: str) -> InputFile:
     return _check(path)[0]
 
 
+def existing_path(path: str, list_folder: Callable[[str], list[str]] = os.listdir) -> str:
+    """Return the path of what is there under names that look the same, the path itself if none is.
+
+    Who looks for many paths passes a `list_folder` that remembers the names.
+
+    Raises:
+        CliExit: several names in a folder look the same, and none is exactly the one in the path.
+    """
+    folder, name = os.path.split(path)
+    if not name or "\0" in path or os.path.lexists(path):
+        return path
+    folder = existing_path(folder, list_folder)
+    try:
+        found = names_like(name, list_folder(folder or "."))
+    except (OSError, ValueError):  # said when the file is opened
+        return path
+    if len(found) > 1:
+        shown = ", ".join(map(spell_name, found))
+        raise _unusable(path, f"is ambiguous: {shown} look the same")
+    return os.path.join(folder, found[0] if found else name)  # noqa: PTH118 - without pathlib
+
+
 def _open(path: str) -> int:
     """Open a regular file for reading; anything else is refused without waiting for it."""
     if "\0" in path:  # Python's own sentence depends on its version
@@ -126,6 +149,7 @@ def _check_kind(path: str, mode: int) -> None:
 
 def _check(path: str) -> tuple[InputFile, tuple[int, int]]:
     """Return a file, and what identifies it on this machine."""
+    path = existing_path(path)
     descriptor = _open(path)
     try:
         status, head = os.fstat(descriptor), os.read(descriptor, _HEAD_BYTES)

@@ -7,6 +7,7 @@ characters in text from a model or a server never reach a terminal.
 import os
 import re
 import select
+import sys
 from contextlib import suppress
 
 _UNSAFE = re.compile(
@@ -32,7 +33,7 @@ class Output:
             OSError: the write failed, for example because the disk is full.
         """
         if self._terminal:
-            data = sanitize_terminal(data.decode("utf-8", "replace")).encode()
+            data = encode_for_terminal(sanitize_terminal(data.decode("utf-8", "replace")))
         while data:
             try:
                 data = data[os.write(self._descriptor, data) :]
@@ -43,14 +44,24 @@ class Output:
 def print_error(message: str) -> None:
     """Write a sanitized line to standard error. A failing write is ignored."""
     with suppress(OSError):
-        os.write(2, f"{sanitize_terminal(message)}\n".encode())
+        text = f"{sanitize_terminal(message)}\n"
+        os.write(2, encode_for_terminal(text) if os.isatty(2) else text.encode())
 
 
 def print_aside(message: str) -> None:
     """Write a dim, sanitized line to standard error if that is a terminal."""
     if os.isatty(2):
         with suppress(OSError):
-            os.write(2, f"\x1b[2m{sanitize_terminal(message)}\x1b[22m\n".encode())
+            os.write(2, encode_for_terminal(f"\x1b[2m{sanitize_terminal(message)}\x1b[22m\n"))
+
+
+def encode_for_terminal(text: str) -> bytes:
+    """Return a text in the encoding of the terminal, which the locale names; usually UTF-8.
+
+    A character that it lacks is shown as its number.
+    """
+    encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace")
 
 
 def sanitize_terminal(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from internal.channels.cli.input_files import InputFile
 from internal.i18n.runs import RunMessages
+from internal.normal_forms.time_zones import format_minute
 
 UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
@@ -429,11 +430,6 @@ class StreamBatch(NamedTuple):
     def envelopes(self) -> list[bytes]:
         """The envelopes as JSON."""
         return [row.envelope for row in self.rows]
-
-
-def format_minute(instant: str) -> str:
-    """Return an RFC 3339 instant as `YYYY-MM-DD HH:MM`."""
-    return instant[:16].replace("T", " ")
 
 
 def age(instant: str, now: datetime) -> tuple[str, int]:

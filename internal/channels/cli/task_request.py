@@ -25,8 +25,21 @@ class Ids(NamedTuple):
 
 
 def decode_argument(text: str) -> str:
-    """Return an argument as text; bytes that are not valid UTF-8 become U+FFFD."""
-    return replace_surrogates(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    """Return an argument as text; bytes that are not UTF-8 are decoded as they most likely are."""
+    if any("\udc80" <= each <= "\udcff" for each in text):
+        text = decode_input(text.encode("utf-8", "surrogateescape"))[0]
+    return replace_surrogates(text)
+
+
+def decode_input(content: bytes) -> tuple[str, str]:
+    """Return a text, and a line about its encoding unless that is UTF-8."""
+    try:
+        return content.decode("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        from internal.text_encodings.conversion import decode  # noqa: PLC0415 - few need it
+
+        text, encoding = decode(content)
+        return text, encoding.remark
 
 
 def compose_task(prompt: str | None, piped: str) -> str:
@@ -65,7 +78,8 @@ def read_stdin() -> str:
             USAGE,
             f"Standard input is longer than {MAX_STDIN_BYTES:,} bytes; attach it with -f.",
         )
-    return content.decode("utf-8", "replace")
+    text, remark = decode_input(content)
+    return f"{remark}\n{text}" if remark else text
 
 
 def working_folder() -> str:

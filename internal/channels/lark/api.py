@@ -8,13 +8,14 @@ import asyncio
 import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
+from cachetools import LRUCache
 
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
@@ -34,6 +35,7 @@ from internal.http_session.messages import (
     encode_form,
     quoted_url,
 )
+from internal.normal_forms.time_zones import check_time_zone
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -153,6 +155,9 @@ class LarkRequest:
     form: Mapping[str, str] | None = None
     file: UploadedFile | None = None
     file_field: str = "file"
+
+
+_MAX_TIME_ZONES = 10_000
 
 
 class LarkDownload(NamedTuple):
@@ -469,6 +474,8 @@ class LarkApi:
 
     def __init__(self, api: LarkClient) -> None:
         self._api = api
+        self.time_zones: LRUCache[str, str] = LRUCache(_MAX_TIME_ZONES)
+        """The time zones of people whose names were read, by open_id."""
 
     async def reply(
         self,
@@ -582,7 +589,13 @@ class LarkApi:
         data = await self._api.call(
             LarkRequest("GET", path, query={"user_id_type": "open_id"}), _CLICK_POLICY
         )
-        return _required_text(data.get("user") or {}, "name")
+        user = data.get("user") or {}
+        self._keep_time_zone(open_id, user)
+        return _required_text(user, "name")
+
+    def _keep_time_zone(self, open_id: str, user: Mapping[str, Any]) -> None:
+        with suppress(ValueError, TypeError):
+            self.time_zones[open_id] = check_time_zone(user.get("time_zone") or "")
 
     async def members(self, chat_id: str) -> AsyncGenerator[tuple[str, str]]:
         """Yield the open_ids and names of the people in a chat; requires a scope of its own."""
@@ -606,6 +619,8 @@ class LarkApi:
         data = await self._api.call(
             LarkRequest("GET", "/open-apis/contact/v3/users/batch", query=query), _CLICK_POLICY
         )
+        for each in _items(data):
+            self._keep_time_zone(str(each.get("open_id")), each)
         return {str(each.get("open_id")): str(each.get("name") or "") for each in _items(data)}
 
     async def is_direct(self, chat_id: str) -> bool:

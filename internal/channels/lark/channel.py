@@ -292,6 +292,10 @@ class LarkTransport:
         """Return a user's name; the app needs the contact permission for it."""
         return await self._api.name_of(user_id)
 
+    def known_time_zone(self, user_id: str) -> str:
+        """Return the time zone that came with a user's name."""
+        return self._api.time_zones.get(user_id, "")
+
     async def list_members(self, chat_id: str) -> list[ChatMember]:
         """Return the people in a chat; the app needs the permission to read members."""
         return [ChatMember(*each) async for each in self._api.members(chat_id)]

@@ -34,6 +34,7 @@ from internal.channels.mcp.schemas import (
     WaitingQuestion,
 )
 from internal.normal_forms.json_schema import schema_components
+from internal.normal_forms.optional_fields import without_default_nulls
 
 CHANNEL: Final = "mcp"
 """The channel of tasks that MCP clients submit."""
@@ -211,7 +212,8 @@ async def call_tool(
         LarkspurError: the tool failed.
     """
     try:
-        given = msgspec.convert(arguments, tool.arguments)
+        plain = without_default_nulls(arguments, tool.arguments)
+        given = msgspec.convert(plain, tool.arguments)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"Invalid arguments: {error}.") from error
     return await tool.function(call, given)

@@ -17,8 +17,8 @@ from internal.channels.web.middleware import (
     SENDER_KEY,
     RequestMiddleware,
     ResponseSender,
-    page_origin,
 )
+from internal.channels.web.public_address import PublicPath, page_address
 from internal.channels.web.requests import (
     SAFE_METHODS,
     RequestContext,
@@ -62,7 +62,8 @@ def build_app(
     if services.mcp is not None:
         resources.append(Route(MCP_PATH, McpResource(services, services.mcp)))
     router = Router(resources, redirect_slashes=False, default=_not_found)
-    return RequestMiddleware(services, router, is_public=_public_path_predicate(routes))
+    app = RequestMiddleware(services, router, is_public=_public_path_predicate(routes))
+    return PublicPath(app, services.settings.path)
 
 
 def _public_path_predicate(endpoints: Iterable[Endpoint]) -> Callable[[str], bool]:
@@ -169,7 +170,7 @@ class McpResource:
                 _replay(body, receive),
                 scope[SENDER_KEY],
                 principal=context.require_principal(),
-                origin=page_origin(context, settings),
+                origin=page_address(context, settings),
             )
         if not is_served:
             raise HttpError(

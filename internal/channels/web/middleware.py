@@ -12,15 +12,22 @@ import math
 import secrets
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.auth import COOKIE_CHARACTERS, LoginSecrets, token_id
 from internal.channels.web.errors import HttpError, error_response, to_http_error
+from internal.channels.web.public_address import (
+    cookie_name,
+    is_own_host,
+    origin_of,
+    own_origins,
+    page_origin,
+)
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
@@ -42,10 +49,19 @@ NOTE_LOGIN_KEY = "larkspur.note_login"
 """Key in `scope["state"]` of a function that is told whether a request has credentials."""
 LOGIN_KEY_HEADER = b"x-larkspur-login-key"
 """Header in which the page sends the login key; other origins cannot send it."""
+EXPOSED_HEADERS = (
+    "content-disposition",
+    "larkspur-pages",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "retry-after",
+    "x-larkspur-session",
+    "x-request-id",
+    "x-should-retry",
+)
+"""Response headers that pages of allowed origins can read."""
 LINGER_TIMEOUT_SECONDS = 2.0
 CONTENT_TOO_LARGE = 413
-_DEFAULT_HTTP_PORT = 80
-_DEFAULT_HTTPS_PORT = 443
 
 _NO_STORE = (b"cache-control", b"no-store")
 
@@ -105,14 +121,29 @@ class RequestMiddleware:
     ) -> None:
         for check in self._checks_before_preflight:
             check(context)
-        if self._cors is not None and _is_preflight(context):
-            response = self._cors.preflight_response(Headers(scope=context.scope))
-            if response.status_code < 400:  # noqa: PLR2004 - else not an allowed origin
-                await response(context.scope, receive, sender)
-                return
+        if context.is_preflight:
+            response = self._preflight(context)
+            await response(context.scope, receive, sender)
+            return
         for check in self._checks:
             check(context)
         await self._app(context.scope, receive, sender)
+
+    def _preflight(self, context: RequestContext) -> Response:
+        """Return the response that allows a page of an allowed origin what it asks for.
+
+        Raises:
+            HttpError: the origin is not allowed, or the page asks for the login of this page.
+        """
+        asked = b",".join(context.headers(b"access-control-request-headers")).lower()
+        if LOGIN_KEY_HEADER in {name.strip() for name in asked.split(b",")}:
+            raise HttpError(403, "foreign_origin", "Pages of other origins cannot use a login.")
+        if self._cors is not None:
+            response = self._cors.preflight_response(Headers(scope=context.scope))
+            if response.status_code < 400:  # noqa: PLR2004 - else not an allowed origin
+                return response
+        text = "Pages of this origin may send no requests: it is not in server.allowed_origins."
+        raise HttpError(403, "foreign_origin", text)
 
     async def _send_error(
         self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
@@ -177,12 +208,12 @@ class HostCheck:
     """Rejects an unknown Host header, which protects against DNS rebinding."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._hosts = own_hosts(settings)
+        self._settings = settings
 
     def __call__(self, context: RequestContext) -> None:
         """Require exactly one Host header that names this server."""
         hosts = context.headers(b"host")
-        if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._hosts:
+        if len(hosts) != 1 or not is_own_host(hosts[0].decode("latin-1"), self._settings):
             raise HttpError(
                 421,
                 "foreign_host",
@@ -317,61 +348,11 @@ def _unauthorized(message: str) -> HttpError:
     return HttpError(401, "unauthorized", message, {"www-authenticate": "Bearer"})
 
 
-def page_origin(context: RequestContext, settings: ServerSettings) -> str:
-    """Return the origin of the pages that this server serves at the host of a request.
-
-    Browsers send no Origin with most requests to the own origin, so it follows from the Host.
-    """
-    host = context.headers(b"host")[0].decode("latin-1").lower()
-    public_url = settings.public_url or ""
-    return origin_of(public_url) if host == _authority(public_url) else f"http://{host}"
-
-
-def origin_of(url: str) -> str:
-    """Return the origin of a URL as browsers send it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower()
-
-
-def own_hosts(settings: ServerSettings) -> frozenset[str]:
-    """Return the values of the Host header that name this server."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    names = {"127.0.0.1", "localhost", "[::1]", host.lower()}
-    hosts = {f"{name}:{settings.port}" for name in names}
-    if settings.port == _DEFAULT_HTTP_PORT:  # browsers omit it
-        hosts |= names
-    if settings.public_url:
-        hosts.add(_authority(settings.public_url))
-    return frozenset(hosts)
-
-
-def own_origins(settings: ServerSettings) -> frozenset[str]:
-    """Return the origins of the pages that this server serves."""
-    origins = {f"http://{host}" for host in own_hosts(settings)}
-    if settings.public_url:
-        origins.discard(f"http://{_authority(settings.public_url)}")
-        origins.add(origin_of(settings.public_url))
-    return frozenset(origins)
-
-
-def cookie_name(origin: str) -> str:
-    """Return the name of the login cookie of pages of an origin.
-
-    All ports of a host share their cookies. Gateways behind one proxy have the same origin.
-    """
-    parts = urlsplit(origin)
-    default = _DEFAULT_HTTPS_PORT if parts.scheme == "https" else _DEFAULT_HTTP_PORT
-    return f"larkspur-{parts.port or default}"
-
-
-def _authority(url: str) -> str:
-    return urlsplit(url).netloc.lower()
-
-
 def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
-    """Return the CORS policy: exact origins, fixed methods and headers; None without origins.
+    """Return the CORS policy: exact origins and fixed methods; None without origins.
 
-    Pages of other origins authenticate with the token: they cannot send the login key.
+    Pages of other origins authenticate with the token. They may send every header but the login
+    key: each client library has headers of its own.
     """
     if not settings.allowed_origins:
         return None
@@ -379,11 +360,7 @@ def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
         app,
         allow_origins=[origin_of(origin) for origin in settings.allowed_origins],
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-        allow_headers=("authorization", "content-type", "last-event-id"),
+        allow_headers=("*",),
+        expose_headers=EXPOSED_HEADERS,
         max_age=600,
     )
-
-
-def _is_preflight(context: RequestContext) -> bool:
-    requested = context.headers(b"access-control-request-method")
-    return context.method == "OPTIONS" and len(requested) > 0

@@ -1,5 +1,6 @@
 """The OpenAPI document and the TypeScript types, generated from the route table."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from internal.normal_forms.json_schema import schema_components, type_schema
 Schema = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
+_REFERRED = re.compile(r'"#/components/schemas/(\w+)"')
 _NO_CONTENT = 204
 _COMMON_ERRORS = (400, 421, 429, 431, 500, 503, 504)
 _BODY_ERRORS = (403, 408, 413, 415)
@@ -43,6 +45,7 @@ def document(endpoints: Sequence[Endpoint], version: str) -> Schema:
     distinct = tuple(dict.fromkeys(models))
     schemas, components = schema_components(distinct, ref_template=_REFERENCE)
     references = dict(zip(distinct, schemas, strict=True))
+    _allow_nulls(components, [endpoint.body.__name__ for endpoint in endpoints])
     paths: dict[str, Schema] = {}
     for endpoint in endpoints:
         described = _operation(endpoint, references, components)
@@ -57,6 +60,30 @@ def document(endpoints: Sequence[Endpoint], version: str) -> Schema:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _allow_nulls(components: Schema, bodies: Sequence[str]) -> None:
+    """Let members of request bodies be null where they may be absent, as the server does."""
+    waiting, seen = list(bodies), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in components:
+            continue
+        seen.add(name)
+        schema = components[name]
+        waiting += _REFERRED.findall(json.dumps(schema))
+        required = schema.get("required", ())
+        for member, kind in schema.get("properties", {}).items():
+            if member not in required and not _has_null(kind):
+                default = {"default": kind["default"]} if "default" in kind else {}
+                schema["properties"][member] = {"anyOf": [kind, {"type": "null"}], **default}
+
+
+def _has_null(schema: Schema) -> bool:
+    kinds = schema.get("anyOf", [schema])
+    return not schema or any(
+        kind.get("type") == "null" or None in kind.get("enum", ()) for kind in kinds
+    )
 
 
 def typescript(endpoints: Sequence[Endpoint]) -> str:

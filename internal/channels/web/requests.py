@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.principals import Principal
 from internal.channels.web.errors import HttpError
+from internal.normal_forms.optional_fields import without_default_nulls
 
 T = TypeVar("T")
 
@@ -45,6 +46,11 @@ class RequestContext(msgspec.Struct):
     def method(self) -> str:
         """The request method in upper case."""
         return str(self.scope["method"])
+
+    @property
+    def is_preflight(self) -> bool:
+        """Whether a browser asks for a page of another origin what the page may send."""
+        return self.method == "OPTIONS" and bool(self.headers(b"access-control-request-method"))
 
     def require_principal(self) -> Principal:
         """Return the authenticated principal.
@@ -165,7 +171,7 @@ def decode_body(body: bytes, model: type[T]) -> T:
             field; the message names the field.
     """
     try:
-        decoded = msgspec.json.decode(body, type=model)
+        decoded = _decoded(body, model)
         # msgspec silently takes the last of two equal keys
         json.loads(body, object_pairs_hook=_reject_duplicates)
     except msgspec.ValidationError as error:
@@ -175,6 +181,20 @@ def decode_body(body: bytes, model: type[T]) -> T:
     except ValueError as error:  # DecodeError, UnicodeDecodeError
         raise InvalidRequest(f"The request body is not valid JSON in UTF-8: {error}.") from error
     return decoded
+
+
+def _decoded(body: bytes, model: type[T]) -> T:
+    """Decode a JSON body; null counts as absent where a field has a default.
+
+    Raises:
+        ValueError: as of msgspec.
+    """
+    try:
+        return msgspec.json.decode(body, type=model)
+    except msgspec.ValidationError:
+        # only then: most bodies have no null
+        plain = without_default_nulls(msgspec.json.decode(body), model)
+        return msgspec.json.decode(msgspec.json.encode(plain), type=model)
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> None:

@@ -4,6 +4,7 @@ Asset names contain a hash, so assets are cached forever. `index.html`, the mani
 of an installed page, and the notices have fixed names and are revalidated.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Collection
 from hashlib import sha256
@@ -60,6 +61,7 @@ _MEDIA_TYPES = {
 NOTICES = "THIRD-PARTY-NOTICES.txt"
 """The licences of the packages whose code is in the page; the build writes it."""
 _FIXED = ("*.webmanifest", "icons/*.png", NOTICES)
+_RELATIVE = re.compile(rb'\b(src|href)="\./')
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
@@ -100,6 +102,16 @@ def read_page(folder: Path = DIST) -> Page:
         for file in folder.glob(pattern)
     }
     return Page(index.read_bytes(), assets, fixed)
+
+
+def index_below(page: Page, path: str) -> bytes:
+    """Return the document of a page that is served below a path, such as `/larkspur`.
+
+    Its addresses are relative, which would count from the address that is opened.
+    """
+    given = path.encode()
+    addressed = _RELATIVE.sub(rb'\1="' + given + b"/", page.index)
+    return addressed.replace(b"<html ", b'<html data-path="' + given + b'" ', 1)
 
 
 def _read_asset(file: Path) -> Asset:

@@ -96,6 +96,7 @@ class Person:
     union_id: str
     name: str
     tenant_key: str = TENANT
+    time_zone: str = ""
 
     def ids(self) -> Json:
         """Return the ids as events contain them."""

@@ -2,8 +2,11 @@
 
 import asyncio
 import secrets
+import ssl
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlencode
 
 import asyncpg
 
@@ -32,6 +35,8 @@ select
     case when current_setting('synchronous_commit') = 'off'
         then set_config('synchronous_commit', 'on', false) end
 """
+_SEARCH_PATH = "select set_config('search_path', $1, false)"
+_ROOT, _SYSTEM = "sslrootcert", "system"  # the certificates of the system, as libpq calls them
 _NAME = "select coalesce(current_setting('larkspur.connection', true), '')"
 
 
@@ -42,18 +47,28 @@ async def connect(address: PostgresAddress) -> Connection:
         StoreUnavailable: a connection pooler gives the sessions of others to this connection.
         Exception: one of `errors.DRIVER_ERRORS`.
     """
-    connection = await asyncpg.connect(
-        address.url,
-        timeout=CONNECT_TIMEOUT_SECONDS,
+    parameters = address.parameters
+    hosts, ports = zip(*address.hosts, strict=True)
+    connection: Connection = await asyncpg.connect(
+        _driver_url(address),
+        host=list(hosts),
+        port=list(ports),
+        user=address.user,
+        password=address.password or None,
+        database=address.name,
+        ssl=await asyncio.to_thread(_system_tls, address),
+        timeout=parameters.connect_timeout or CONNECT_TIMEOUT_SECONDS,
         command_timeout=_REPLY_TIMEOUT_SECONDS,
         statement_cache_size=_STATEMENTS,
         max_cached_statement_lifetime=0,
-        server_settings={"application_name": "larkspur"},
+        server_settings={"application_name": "larkspur", **parameters.server_settings},
     )
     name = secrets.token_hex(8)
     try:
         earlier_name = await connection.fetchval(_NAME)
         await connection.fetchrow(_SETTINGS, name)
+        if parameters.schema:
+            await _choose_schema(connection, address)
     except BaseException:
         connection.terminate()
         raise
@@ -61,6 +76,52 @@ async def connect(address: PostgresAddress) -> Connection:
         connection.terminate()
         raise StoreUnavailable(errors.POOLER.format(at=address))
     return connection
+
+
+def _driver_url(address: PostgresAddress) -> str:
+    """Return a URL with nothing but the parameters that the driver takes in no other way.
+
+    Raises:
+        ClientConfigurationError: a file that one of them names does not exist.
+    """
+    given = dict(address.parameters.of_driver)
+    if given.get(_ROOT) == _SYSTEM:
+        given = {name: value for name, value in given.items() if not name.startswith("ssl")}
+    for name in ("passfile", "sslcert", "sslcrl", "sslkey", _ROOT):
+        if name in given and not Path(given[name]).is_file():
+            raise asyncpg.ClientConfigurationError(f"its {name} names no file: {given[name]}")
+    return f"postgresql://?{urlencode(given)}" if given else "postgresql://"
+
+
+def _system_tls(address: PostgresAddress) -> ssl.SSLContext | None:
+    """Return what checks a server with the certificates of the system, None if it is not to be.
+
+    Blocks.
+    """
+    given = address.parameters.of_driver
+    if given.get(_ROOT) != _SYSTEM:
+        return None
+    context = ssl.create_default_context()
+    if "sslcert" in given:
+        password = given.get("sslpassword", "")
+        context.load_cert_chain(given["sslcert"], given.get("sslkey"), lambda: password)
+    return context
+
+
+async def _choose_schema(connection: Connection, address: PostgresAddress) -> None:
+    """Use the schema that the address names.
+
+    Raises:
+        StoreUnavailable: there is none.
+        Exception: one of `errors.DRIVER_ERRORS`.
+    """
+    schema = address.parameters.schema
+    await connection.fetchval(_SEARCH_PATH, schema)
+    if await connection.fetchval("select current_schema()") is None:
+        connection.terminate()
+        raise StoreUnavailable(
+            f"The database {address} has no schema {schema}. Create it: CREATE SCHEMA {schema}."
+        )
 
 
 async def check_session(connection: Connection, address: PostgresAddress) -> None:

@@ -1,5 +1,6 @@
 """Translation of asyncpg's exceptions into errors of Larkspur."""
 
+import re
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -77,6 +78,16 @@ _CONNECT_SENTENCES = {
     "53300": "The server of the database {at} has no free connection. Raise max_connections.",
 }
 
+_PARAMETER = (
+    "The server of the database {at} does not accept the parameter {name} of database.url "
+    "({error}): remove it."
+)
+# undefined_object, invalid_parameter_value, cant_change_runtime_param, insufficient_privilege
+_PARAMETER_CODES = {"42704", "22023", "55P02", "42501", "42601"}
+_NAMED = re.compile(r'parameter "([^"]+)"|startup parameter: (\S+)')
+_BAD_OPTION = "command-line argument"
+_ROOT_HINT = " For the certificates of the system, add sslrootcert=system to database.url."
+
 POOLER = (
     "The database {at} is behind a connection pooler in transaction mode (such as PgBouncer), "
     "which Larkspur cannot use: connect to PostgreSQL directly, or set pool_mode = session."
@@ -145,7 +156,10 @@ def cannot_connect(
 ) -> StoreUnavailable | StoreCorrupt:
     """Return the error for a connection that could not be opened."""
     if isinstance(error, asyncpg.ClientConfigurationError):
-        return StoreCorrupt(f"The database URL is malformed: {_words(error)}.")
+        hint = _ROOT_HINT if "root certificate" in str(error) else ""
+        return StoreCorrupt(f"The database URL cannot be used: {_words(error)}.{hint}")
+    if (name := _refused_parameter(error, address)) is not None:
+        return StoreCorrupt(_PARAMETER.format(at=address, name=name, error=_words(error)))
     if isinstance(error, socket.gaierror):
         host = address.host.rpartition(":")[0]
         return StoreUnavailable(
@@ -160,6 +174,22 @@ def cannot_connect(
         if code_of(error).startswith(code):
             return StoreUnavailable(_fill(sentence, error, address))
     return unavailable(error, address) if is_environment(error) else unreachable(error, address)
+
+
+def _refused_parameter(error: BaseException, address: PostgresAddress) -> str | None:
+    """Return the parameter of the address that the server does not accept; None if it is not it."""
+    text = str(error)
+    if code_of(error) not in _PARAMETER_CODES and _POOLER_PARAMETER not in text:
+        return None
+    settings = address.parameters.server_settings
+    named = _NAMED.search(text)
+    word = (named[1] or named[2]).casefold() if named else ""
+    if word in {name.casefold() for name in settings}:
+        return word
+    # the server names the setting, not the options in which it is
+    options = settings.get("options", "").casefold()
+    is_option = word in options if word else _BAD_OPTION in text
+    return "options" if options and is_option else None
 
 
 def _is_pooler(error: BaseException) -> bool:

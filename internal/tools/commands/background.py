@@ -1,7 +1,6 @@
 """The background commands of this process. They end with it, at the latest."""
 
 import asyncio
-import codecs
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand, 
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext
+from internal.text_encodings.stream import StreamDecoder
 from internal.tools.commands.command_end import describe_end
 from internal.tools.commands.command_files import (
     MAX_KEPT_BYTES,
@@ -262,10 +262,9 @@ class _RunningCommand:
 
     def _read(self, since: int) -> OutputPart:
         start = max(since - self._dropped, 0)
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder = StreamDecoder(bytes(self._output[:start]))
         text = decoder.decode(bytes(self._output[start:]), final=bool(self._ended))
-        pending = len(decoder.getstate()[0])  # the beginning of a character
-        end = self._dropped + max(len(self._output), start) - pending
+        end = self._dropped + max(len(self._output), start) - decoder.pending
         missing = max(self._dropped - since, 0)
         return OutputPart(text, end, missing, self._ended, self._configuration)
 

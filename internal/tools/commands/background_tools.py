@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.ports.tools import ToolOutcome
+from internal.terminal_screen.screen import screen_text
 from internal.tools.commands.configuration_files import configuration_metadata
 from internal.tools.tool import OutputBuffer, ToolContext, tool
 
@@ -31,7 +32,7 @@ async def shell_output(
     except NotFound as error:
         raise ToolError(str(error)) from error
     shown = OutputBuffer()
-    shown.write(output.text.encode("utf-8", "replace"))
+    shown.add(screen_text(output.text))
     parts = [
         f"[{output.missing:,} bytes before this are no longer kept]" if output.missing else "",
         shown.text().rstrip("\n"),

@@ -26,7 +26,8 @@ from internal.tools.commands.configuration_files import (
     log_changes,
 )
 from internal.tools.commands.git_folders import ADVICE, is_kept_from_git
-from internal.tools.tool import OutputBuffer, ToolContext
+from internal.tools.commands.terminal_output import TerminalOutput
+from internal.tools.tool import ToolContext
 from internal.tools.workspace import Workspace
 
 MAX_TIMEOUT_SECONDS = 600
@@ -128,7 +129,7 @@ async def run_session_command(
     Raises:
         ToolError: it cannot be started.
     """
-    output = OutputBuffer()
+    output = TerminalOutput()
 
     def write(chunk: bytes) -> None:
         context.call.progress(output.write(chunk))

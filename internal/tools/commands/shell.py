@@ -9,6 +9,7 @@ from msgspec import structs
 from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
+from internal.terminal_screen.screen import screen_text
 from internal.tools.commands.background import MAX_SECONDS
 from internal.tools.commands.configuration_files import configuration_metadata
 from internal.tools.commands.execution import (
@@ -75,7 +76,7 @@ async def _start(
     first = await pool.read(call.session_id, new_id, 0, _FIRST_OUTPUT_SECONDS)
     end = first.end or f"[{new_id} runs in the background; read on with since={first.next}]"
     return ToolOutcome(
-        "\n".join(filter(None, (first.text.rstrip("\n"), end))),
+        "\n".join(filter(None, (screen_text(first.text).rstrip("\n"), end))),
         metadata={
             "background": new_id,
             "isolated": context.sandbox.capabilities.isolated,

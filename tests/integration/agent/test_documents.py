@@ -57,7 +57,7 @@ def tool_result(request: dict[str, Any]) -> dict[str, Any]:
             "sales.xlsx",
             documents.xlsx({"Q1": [["城市", "Sum"], ["上海", 12.5]]}),
             "[Excel workbook, 1 sheet; characters 1 to ",
-            '## Sheet "Q1"\n\n城市,Sum\n上海,12.5\n',
+            '## Sheet "Q1"\n\n,A,B\n1,城市,Sum\n2,上海,12.5\n',
         ),
         ("list.csv", "城市,数\n上海,1\n".encode("gb18030"), "城市,数", "上海,1"),
         (
@@ -71,6 +71,19 @@ def tool_result(request: dict[str, Any]) -> dict[str, Any]:
             documents.epub("<h1>第一章</h1><p>Once"),
             "[EPUB book, 1 chapter; characters 1 to ",
             "# 第一章\n\nOnce",
+        ),
+        ("server.log", b"up\n" + bytes(4_096) + b"down\n", "up", "[4,096 NUL bytes]down"),
+        (
+            "report.xls",
+            b"<html><table><tr><td>Sum</td></tr></table>",
+            "[HTML page; characters 1 to ",
+            "| Sum |",
+        ),
+        (
+            "offer.eml",
+            b"From: mia@example.com\nSubject: Offer\nMIME-Version: 1.0\n\nHello",
+            "[Mail; characters 1 to ",
+            "From: mia@example.com\nSubject: Offer\n\nHello\n",
         ),
         (
             "all.zip",

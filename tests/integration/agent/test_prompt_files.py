@@ -10,7 +10,8 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.home import prepare
 from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.native import NativeSandbox
-from larkspur.services import make_prompt_builder, make_tools, with_isolation
+from larkspur.prompts import make_prompt_builder
+from larkspur.services import make_tools, with_isolation
 from tests.support.agent_app import core
 
 

@@ -72,7 +72,7 @@ async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     assert "echo tirra-lirra" in file
     assert "there is no skill" in unknown
     assert "load_skill: " in wrong
-    assert "is outside of the skill" in outside
+    assert "leads out of the skill" in outside
     assert "tirra-lirra" in ran
     assert "canary" not in ran
     assert (skill / "SKILL.md").read_text().endswith("Listen first.\n")

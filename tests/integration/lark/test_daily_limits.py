@@ -35,7 +35,7 @@ async def test_a_person_is_refused_until_tomorrow_and_others_are_not(tmp_path: P
             first, second, *_ = sim.people
             assert [await say(lark, first, "go") for _ in range(2)] == ["done", "done"]
             assert USED_UP in await say(lark, first, "go")
-            assert "将于 UTC 00:00 重置" in await say(lark, first, "再来一次")
+            assert "将于 00:00 UTC 重置" in await say(lark, first, "再来一次")
             assert await say(lark, second, "go") == "done"
             events = await lark.core.end_of(await lark.core.submit("go"))
             assert events[-1]["payload"]["final_answer"] == "done"

@@ -590,7 +590,7 @@ async def test_a_redelivered_click_gets_the_same_response(tmp_path: Path) -> Non
         assert toast(late)[1] == "Already answered by you in Lark: Allowed once."
 
 
-async def test_a_click_after_expiry_runs_nothing(tmp_path: Path) -> None:
+async def test_a_click_after_expiry_is_inert(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
         await one.lark.say("touch it")
         question = await one.asked()

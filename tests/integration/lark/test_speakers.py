@@ -1,9 +1,12 @@
 """Names of the people who speak: in groups the model knows whose words it reads."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.normal_forms.time_zones import describe_date
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
@@ -106,3 +109,15 @@ async def test_without_the_contact_scope_a_label_stands_for_the_name(tmp_path: P
             f'<message from="{label}">\n{words}\n</message>' for words in ("first", "second")
         ]
         assert calls(lark, USERS) == 1  # the refusal is remembered
+
+
+async def test_the_date_of_a_task_is_that_of_its_person(tmp_path: Path) -> None:
+    zone, began = "Pacific/Kiritimati", datetime.now(UTC)
+    async with open_lark_gateway(tmp_path, [Reply("yes")], QUEUED) as lark:
+        person = replace(lark.sim.people[0], time_zone=zone)
+        lark.sim.lark.state.people[person.open_id] = person
+        await lark.sim.send_text(person, lark.group, "which day is it?", mention_bot=True)
+        await lark.until_replies(1, lark.group)
+        system = str(lark.core.model.requests[-1]["system"])
+        dates = (describe_date(moment, zone) for moment in (began, datetime.now(UTC)))
+        assert any(date in system for date in dates)

@@ -34,6 +34,7 @@ SCRIPT = Rules(
         ),
         Reply(text="Second.", when=When(last_user="two replies", results=1)),
         Reply(calls=[Call("shell", {"command": "touch a"})], when=When(last_user="ask")),
+        Reply(text="\n\n Blanks\n", pieces=4, when=When(last_user="around")),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
     ]
 )
@@ -57,7 +58,10 @@ async def test_a_completion_is_the_answer_of_a_task(home: Path) -> None:
     async with opened(home) as (app, client):
         assert (await client.models.list()).data[0].id == "larkspur"
         made = await client.chat.completions.create(
-            model="larkspur", messages=[user("greet me")], temperature=0.2
+            model="larkspur",
+            messages=[user("greet me")],
+            temperature=0.2,
+            extra_body={"stream": None, "tools": None, "stop": None},  # as some clients do
         )
         assert made.choices[0].message.content == "hello there"
         assert made.choices[0].finish_reason == "stop"
@@ -109,6 +113,15 @@ async def test_a_stream_has_the_text_of_all_replies_and_the_usage(home: Path) ->
         assert [each.choices[0].finish_reason for each in chunks if each.choices][-1] == "stop"
         assert chunks[-1].usage is not None
         assert chunks[-1].usage.completion_tokens > 0
+
+
+async def test_a_text_with_blanks_around_it_is_streamed_once(home: Path) -> None:
+    async with opened(home) as (_, client):
+        stream = await client.chat.completions.create(
+            model="larkspur", messages=[user("around")], stream=True
+        )
+        text = "".join([each.choices[0].delta.content or "" async for each in stream])
+        assert text.rstrip() == "Blanks"
 
 
 async def test_a_stream_is_live_and_its_client_may_leave(home: Path) -> None:

@@ -190,13 +190,20 @@ async def test_only_allowed_origins_get_cors_headers(tmp_path: Path) -> None:
         made = await app.client.post("/api/sessions", {}, page)
         assert made.status == 201
         assert made.headers["access-control-allow-origin"] == "https://page.example"
-        asks = {"authorization": None, "access-control-request-method": "POST"}
+        assert "x-larkspur-session" in made.headers["access-control-expose-headers"]
+        wanted = "authorization, x-stainless-lang, x-larkspur-session, idempotency-key"
+        asks = {
+            "authorization": None,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": wanted,
+        }
         preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**page, **asks})
         assert preflight.status == 200
-        assert "authorization" in preflight.headers["access-control-allow-headers"]
+        assert preflight.headers["access-control-allow-headers"] == wanted
         evil = {"origin": "https://evil.example", **asks}
         refused = await app.client.request("OPTIONS", "/api/tasks", headers=evil)
-        assert refused.status == 401
+        assert refused.status == 403
+        assert "server.allowed_origins" in refused.error["message"]
         assert "access-control-allow-origin" not in refused.headers
 
 

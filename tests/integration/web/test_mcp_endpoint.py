@@ -89,6 +89,8 @@ async def test_a_task_is_created_and_its_answer_read(
         assert again["task_id"] == made["task_id"]
         done = await call(client, "task_result", task_id=made["task_id"], wait_seconds=50)
         assert (done["status"], done["answer"], done["files"]) == ("completed", "yellow", [])
+        at_once = await call(client, "task_result", task_id=made["task_id"], wait_seconds=None)
+        assert at_once == done
         (state,) = (await call(client, "task_status", task_ids=[made["task_id"]]))["tasks"]
         assert (state["stop_reason"], state["question"]) == ("final_answer", None)
     task = (await app.client.get(f"/api/tasks/{made['task_id']}")).json()

@@ -367,7 +367,7 @@ async def test_an_invalid_clarify_answer_is_rejected_and_changes_nothing(home: P
         assert "mauve" in read_by_model(app)
 
 
-async def test_an_invalid_approval_is_rejected_and_runs_nothing(home: Path) -> None:
+async def test_an_invalid_approval_is_rejected_and_is_inert(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_working_web_app(home, script) as app:
         made = await app.task("touch it")

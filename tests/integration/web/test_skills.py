@@ -160,7 +160,7 @@ async def test_only_the_owner_reviews_skills_and_reads_problems(
         await reviews.show_review(call())
     with pytest.raises(Forbidden):
         await reviews.review_skill(call(ReviewSkillRequest("0" * 64, accept=True)))
-    (home / "skills" / "bird-song" / "SKILL.md").write_text("no header")
+    (home / "skills" / "bird-song" / "SKILL.md").write_text("")
     listing = (await reviews.list_skills(call())).skills
     (shown,) = [each for each in listing if each.origin != "shipped"]
     assert (shown.state, shown.problem) == ("not usable", "")

@@ -208,7 +208,7 @@ async def test_a_page_of_an_allowed_origin_cannot_use_a_login(tmp_path: Path) ->
             "access-control-request-headers": "content-type,x-larkspur-login-key",
         }
         preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**other, **asks})
-        assert preflight.status == 401
+        assert preflight.status == 403
         allowed = {**asks, "access-control-request-headers": "content-type,authorization"}
         preflight = await app.client.request("OPTIONS", "/api/tasks", headers={**other, **allowed})
         assert preflight.status == 200

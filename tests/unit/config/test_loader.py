@@ -63,6 +63,13 @@ def test_the_database_path_has_no_symbolic_links(home: Path) -> None:
     assert settings.database.address == settings.database.shown == f"{home}/real.db"
 
 
+def test_parameters_of_the_database_without_effect_are_known(home: Path) -> None:
+    url = "postgresql://ana@host/name?keepalives=1&sslmode=require"
+    loaded = read(home, f"database: {{url: '{url}'}}")
+    assert loaded.settings.database.without_effect == ("keepalives",)
+    assert read(home).settings.database.without_effect == ()
+
+
 def test_the_password_of_the_database_is_not_shown(home: Path) -> None:
     url = "postgresql://me:Pass-word-1@db:5433/x?sslmode=require"
     loaded = read(home, f"database: {{url: '{url}'}}")

@@ -6,10 +6,13 @@ import sys
 import pytest
 
 _CONFINED = """\
-import ctypes, os, socket, sys
+import _thread, ctypes, os, socket, sys
 from internal.documents.confinement import deny_system_calls, limit_resources
-limit_resources(512 << 20, 5)
-assert deny_system_calls()
+limit_resources(512 << 20, 5, may_start_threads={threads})
+def wait():
+    while True:
+        pass
+assert deny_system_calls(may_start_threads={threads})
 try:
     {}
 except PermissionError:
@@ -33,14 +36,26 @@ except PermissionError:
     ],
 )
 def test_a_confined_process_opens_and_starts_nothing(action: str) -> None:
-    ran = subprocess.run([sys.executable, "-c", _CONFINED.format(action)], check=False)
-    assert ran.returncode == 3
+    assert _exit_code(action, threads=False) == 3
+
+
+@pytest.mark.parametrize("action", ["os.fork()", "open('/etc/passwd')"])
+def test_a_process_that_may_start_threads_starts_no_process(action: str) -> None:
+    assert _exit_code(action, threads=True) == 3
+    # of _thread, which is built in: no file can be opened for another module
+    start = "_thread.start_new_thread(os._exit, (4,)); wait()"
+    assert _exit_code(start, threads=True) == 4
+
+
+def _exit_code(action: str, *, threads: bool) -> int:
+    program = _CONFINED.format(action, threads=threads)
+    return subprocess.run([sys.executable, "-c", program], check=False).returncode
 
 
 def test_memory_is_limited() -> None:
     program = (
         "import os\nfrom internal.documents.confinement import limit_resources\n"
-        "limit_resources(1 << 28, 5)\n"
+        "limit_resources(1 << 28, 5, may_start_threads=False)\n"
         "try:\n    bytes(1 << 28)\nexcept MemoryError:\n    os._exit(3)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 3

@@ -24,14 +24,19 @@ XLSX, EPUB = documents.xlsx({"S": [["x"]]}), documents.epub("<p>x")
 Read = Callable[[io.BytesIO], ExtractedDocument]
 CASES = [
     (read_docx, DOCX, "word/document.xml"),
-    (read_docx, DOCX, "word/styles.xml"),
     (read_pptx, PPTX, "ppt/presentation.xml"),
-    (read_pptx, PPTX, "ppt/slides/slide1.xml"),
     (read_xlsx, XLSX, "xl/workbook.xml"),
-    (read_xlsx, XLSX, "xl/worksheets/sheet1.xml"),
     (read_epub, EPUB, "META-INF/container.xml"),
     (read_epub, EPUB, "OEBPS/content.opf"),
 ]
+OTHER_PARTS = [
+    (read_docx, DOCX, "word/styles.xml"),
+    (read_docx, DOCX, "word/footnotes.xml"),
+    (read_pptx, PPTX, "ppt/slides/slide1.xml"),
+    (read_xlsx, XLSX, "xl/worksheets/sheet1.xml"),
+    (read_xlsx, XLSX, "xl/styles.xml"),
+]
+"""Parts without which the rest of the document can be read."""
 
 
 def text_of(read: Read, content: bytes) -> str:
@@ -56,6 +61,18 @@ def test_a_truncated_part_is_damaged(read: Read, content: bytes, part: str) -> N
     broken = documents.replace_entry(content, part, half[: len(half) // 2])
     with pytest.raises(DocumentUnreadable, match="file is damaged"):
         text_of(read, broken)
+
+
+@pytest.mark.parametrize("prolog", [EXTERNAL, ""])
+@pytest.mark.parametrize(("read", "content", "part"), OTHER_PARTS)
+def test_a_part_that_cannot_be_read_is_named_and_costs_itself(
+    read: Read, content: bytes, part: str, prolog: str
+) -> None:
+    xml = documents.entry(content, part)
+    broken = prolog.encode() + xml if prolog else xml[: len(xml) // 2]
+    text = text_of(read, documents.replace_entry(content, part, broken))
+    assert "ot understood" in text
+    assert part.rpartition("/")[2] in text or "entities" in text
 
 
 @pytest.mark.parametrize(

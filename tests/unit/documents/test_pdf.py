@@ -17,7 +17,7 @@ def test_each_page_with_text_is_a_piece_also_in_chinese() -> None:
     assert document.parts == 3
     assert list(document.pieces) == [
         "## Page 1\n\nQuarterly report\n\n",
-        "",
+        "## Page 2\n\n[This page has no text that can be read: it may be a picture.]\n\n",
         "## Page 3\n\n销售额 上升\n\n",
     ]
 

@@ -2,9 +2,15 @@
 
 import io
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from internal.documents.pptx import read_pptx
 from tests.support import documents
 from tests.support.documents import slide_text
+from tests.support.property_examples import examples
+
+WORDS = st.text(st.characters(categories=["L"]), min_size=1, max_size=10)
 
 
 def test_slides_are_in_the_order_of_the_presentation_with_tables_and_notes() -> None:
@@ -22,3 +28,15 @@ def test_slides_are_in_the_order_of_the_presentation_with_tables_and_notes() -> 
         "## Slide 1\n\nTitle\nline\n\nNotes: speak slowly\n\n",
         "## Slide 2\n\n| A | 乙 |\n| --- | --- |\n| A | 乙 |\n\n",
     ]
+
+
+@given(st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=4), st.booleans()), max_size=5))
+@examples(50)
+def test_slides_are_read_as_they_were_made(slides: list[tuple[list[str], bool]]) -> None:
+    hidden = [number for number, (_, is_hidden) in enumerate(slides, start=1) if is_hidden]
+    content = documents.pptx(*(slide_text(*lines) for lines, _ in slides), hidden=hidden)
+    expected = "".join(
+        f"## Slide {number}{' (hidden)' if is_hidden else ''}\n\n{chr(10).join(lines)}\n\n"
+        for number, (lines, is_hidden) in enumerate(slides, start=1)
+    )
+    assert "".join(read_pptx(io.BytesIO(content)).pieces) == expected

@@ -55,6 +55,60 @@ async def test_output_that_is_no_message_is_passed_over(tmp_path: Path) -> None:
         assert await text_of(server, text="hi") == "hi"
 
 
+@pytest.mark.parametrize(
+    ("answer", "texts"),
+    [
+        ("invalid byte", ["caf\ufffd"]),
+        ("in lines", ["in lines"]),
+        ("nulls", ["hi", "[A part of an unknown type, video]\na film"]),
+        ("no members", ['{"pong": 4711}']),
+    ],
+)
+@pytest.mark.first_rows(1)
+async def test_an_untidy_answer_is_used(tmp_path: Path, answer: str, texts: list[str]) -> None:
+    async with opened(hostile(tmp_path, "untidy")) as server:
+        result = await server.call("echo", {"text": answer}, ignore)
+    assert [part["text"] for part in result["content"]] == texts
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("damaged", "a message that cannot be read: {.*te$"),
+        ("damaged without a number", "a message that cannot be read: {"),
+        ("no text", "the server answered: no reason is known"),
+        ("words", "nothing for 4 s; the outcome of the call is unknown: Error: no pong today"),
+    ],
+)
+@pytest.mark.first_rows(1)
+async def test_a_damaged_answer_ends_the_call_at_once(
+    tmp_path: Path, answer: str, reason: str
+) -> None:
+    async with opened(hostile(tmp_path, "untidy", call_timeout_seconds=300)) as server:
+        async with asyncio.timeout(60):
+            with pytest.raises(ToolError, match=reason):
+                await server.call("echo", {"text": answer}, ignore)
+        assert server.is_open
+
+
+async def test_a_timeout_names_what_was_written_instead_of_an_answer(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "prints", call_timeout_seconds=0.1)) as server:
+        with pytest.raises(ToolError, match=r"0\.1 s; it wrote .* no message: {not json"):
+            await text_of(server, "hang")
+
+
+async def test_a_tool_that_cannot_be_used_costs_only_itself(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "untidy")) as server:
+        listed = await server.list_tools()
+    assert [(each.name, each.problem) for each in listed] == [
+        ("echo", ""),
+        ("odd", "has no schema of its arguments"),
+        ("", "has no schema of its arguments"),
+        ("bare", ""),
+    ]
+    assert listed[-1].schema == {"type": "object"}
+
+
 @pytest.mark.slow
 async def test_a_mute_server_fails_within_its_own_time(tmp_path: Path) -> None:
     async with opened(hostile(tmp_path, "mute", start_timeout_seconds=3)) as server:

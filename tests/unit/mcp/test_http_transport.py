@@ -104,6 +104,12 @@ async def test_a_response_beyond_the_bounds_fails_the_call(
             await text_of(server)
 
 
+async def test_a_response_is_read_as_leniently_as_a_line(tmp_path: Path) -> None:
+    legacy = LegacyServer("untidy")
+    async with serve(legacy.app) as url, opened(connect(tmp_path, url)) as server:
+        assert await text_of(server) == "caf\ufffd"
+
+
 async def test_a_session_that_the_server_forgets_is_opened_again(tmp_path: Path) -> None:
     legacy = LegacyServer("forget")
     async with serve(legacy.app) as url, opened(connect(tmp_path, url)) as server:

@@ -124,3 +124,17 @@ async def test_a_failure_is_an_error_with_marks(read: Reader) -> None:
     assert "gives no rights" in str(found.value)
     with pytest.raises(ToolError, match="something that is no result"):
         await read({"text": "without a type"})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "\n".join(BLOB[at : at + 4] for at in range(0, len(BLOB), 4)) + "\r\n",
+        f"data:application/octet-stream;base64,{BLOB}",
+        BLOB.rstrip("=").replace("+", "-").replace("/", "_"),
+    ],
+)
+async def test_base64_is_read_as_servers_write_it(read: Reader, data: str) -> None:
+    resource = {"uri": "file:///a/b.bin", "blob": data}
+    await read({"type": "resource", "resource": resource})
+    assert read.stored == {"b.bin": b"\x00binary"}

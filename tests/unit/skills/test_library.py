@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import NotFound
-from internal.skills.library import SkillLibrary, SkillPlace, find_skill_folders, shipped_folder
+from internal.skills.library import SkillLibrary, shipped_folder
 from internal.skills.skill_folder import folder_version
+from internal.skills.skill_places import SkillPlace
 from tests.support.skills import write_skill
 
 
@@ -15,20 +16,6 @@ def write(folder: Path, name: str, description: str = "Does it.") -> Path:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\nBody")
     return folder
-
-
-def test_folders_are_found_four_deep_without_following_links(tmp_path: Path) -> None:
-    place = tmp_path / "place"
-    deep = write(place / "1/2/3/deep", "deep")
-    write(place / "1/2/3/4/deeper", "deeper")
-    write(place / ".git/hidden", "hidden")
-    outside = write(tmp_path / "outside", "outside")
-    (place / "link").symlink_to(outside)
-    (place / "loop").symlink_to(place)
-    inner = write(place / "a", "a")
-    write(place / "a/nested", "nested")
-    assert list(find_skill_folders(place)) == [deep, inner]
-    assert list(find_skill_folders(tmp_path / "missing")) == []
 
 
 def test_only_shipped_and_reviewed_skills_are_offered(tmp_path: Path) -> None:
@@ -53,7 +40,7 @@ def test_a_second_skill_of_a_name_and_one_named_like_a_tool_are_reported(tmp_pat
     write(second.folder / "b", "Same")
     write(second.folder / "c", "read-file")
     (second.folder / "d").mkdir()
-    (second.folder / "d" / "SKILL.md").write_text("nothing")
+    (second.folder / "d" / "SKILL.md").write_text("")
     library = SkillLibrary([first, second], ["read_file"])
     used, *others = library.skills()
     assert used.state == "offered"
@@ -61,7 +48,7 @@ def test_a_second_skill_of_a_name_and_one_named_like_a_tool_are_reported(tmp_pat
     problems = "\n".join(skill.problem for skill in others)
     assert "a skill of the same name is used" in problems
     assert "read-file is the name of a built-in tool" in problems
-    assert "line 1: the header" in problems
+    assert "line 1: the skill has no description" in problems
     assert library.find("same") == used
     with pytest.raises(NotFound):
         library.find("none")
@@ -130,3 +117,42 @@ def test_a_folder_that_was_just_changed_has_no_version(tmp_path: Path) -> None:
     assert folder_version(folder, now) is None
     assert folder_version(folder, now + 10**10) is not None
     assert folder_version(tmp_path / "missing", now) is None
+
+
+def test_a_linked_skill_is_one_of_its_own_folder(tmp_path: Path) -> None:
+    stored = write(tmp_path / "store" / "3f9a", "pdf:forms")
+    (tmp_path / "skills").mkdir()
+    link = tmp_path / "skills" / "forms"
+    link.symlink_to(stored)
+    pins: dict[Path, str] = {}
+    library = SkillLibrary([SkillPlace(tmp_path / "skills", "shared")], pinned=pins.get)
+    found = library.find("forms")
+    assert (found.folder, found.state) == (stored, "not reviewed")
+    pins[stored] = found.sha256
+    assert library.find("forms").state == "offered"
+    link.unlink()
+    link.symlink_to(write(tmp_path / "store" / "other", "forms"))
+    assert library.find("forms").state == "not reviewed"
+
+
+def test_links_of_a_working_folder_stay_within_it(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside" / "secret", "secret").parent
+    workspace = tmp_path / "workspace"
+    inner = write(workspace / "kept" / "inner", "inner")
+    (workspace / ".claude").mkdir()
+    (workspace / ".claude" / "skills").symlink_to("../kept")
+    (workspace / ".agents").mkdir()
+    (workspace / ".agents" / "skills").symlink_to(outside)
+    (workspace / "kept" / "far").symlink_to(outside / "secret")
+    found = {each.name: each for each in SkillLibrary([]).within(workspace).skills()}
+    assert (found["inner"].folder, found["inner"].state) == (inner, "not reviewed")
+    for name in ("skills", "far"):
+        assert found[name].state == "not usable"
+        assert f"leads out of {workspace}, to {outside}" in found[name].problem
+    assert len(found) == 3
+
+
+def test_a_folder_of_the_settings_that_is_missing_is_reported(tmp_path: Path) -> None:
+    place = SkillPlace(tmp_path / "skils", "shared", is_expected=True)
+    (found,) = SkillLibrary([place]).skills()
+    assert found.problem.startswith("The folder cannot be read: No such file or directory")

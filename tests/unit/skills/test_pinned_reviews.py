@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, FilesUnavailable, NotFound
-from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.library import SkillLibrary
 from internal.skills.pinned_reviews import MAX_REPORTED_CHARS, PinnedSkillReviews
 from internal.skills.pins import PINS_FILE, SkillPins
+from internal.skills.skill_places import SkillPlace
 from tests.support.skills import skill_reviews, write_skill
 
 
@@ -45,7 +46,7 @@ def test_a_shipped_skill_needs_no_review(tmp_path: Path) -> None:
 
 def test_a_skill_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -> None:
     folder, reviews = write_skill(tmp_path), skill_reviews(tmp_path)
-    (folder / "SKILL.md").write_text("no header")
+    (folder / "SKILL.md").write_text("")
     (listed,) = reviews.list_all()
     assert (listed.state, listed.sha256, listed.files) == ("not usable", "", [])
     assert "SKILL.md" in listed.problem
@@ -58,7 +59,7 @@ def test_a_skill_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) 
 def test_a_folder_whose_name_is_no_text_is_listed(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path / "skills") + b"/\xff"))
     folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("no header")
+    (folder / "SKILL.md").write_text("")
     (listed,) = skill_reviews(tmp_path).list_all()
     assert listed.name == "?"
     assert "?" in listed.problem

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.skills.library import SkillLibrary, SkillPlace, read_skill
+from internal.skills.library import SkillLibrary, read_skill
 from internal.skills.presentation import (
     describe_catalogue,
     load_skill_text,
     read_skill_file_text,
 )
+from internal.skills.skill_places import SkillPlace
 
 
 @pytest.fixture

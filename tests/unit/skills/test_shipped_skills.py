@@ -15,9 +15,10 @@ import defusedxml.ElementTree
 import openpyxl
 import pytest
 
-from internal.skills.library import Skill, SkillLibrary, SkillPlace, shipped_folder
+from internal.skills.library import Skill, SkillLibrary, shipped_folder
 from internal.skills.presentation import MAX_DESCRIPTION_CHARS
 from internal.skills.review import review_skill
+from internal.skills.skill_places import SkillPlace
 from internal.tools.registry import TOOLS
 from tests.support.script_runner import ScriptRunner
 
@@ -75,7 +76,7 @@ def test_a_skill_is_complete(skill: Skill) -> None:
     mentioned = set(re.findall(r"\b(?:scripts|references|assets)/[\w.-]+\w", skill.file.body))
     files = {each.path for each in skill.entries}
     assert mentioned == files - {"SKILL.md"}
-    review = review_skill(skill.folder)
+    review = review_skill(skill)
     assert (review.binary, review.invisible) == ((), ())
     assert all(path.endswith(".py") for path in review.scripts)
 

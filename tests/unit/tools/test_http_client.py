@@ -186,6 +186,35 @@ async def test_a_compressed_body_is_decompressed(site: HttpSite) -> None:
     assert (answer.body, answer.truncated) == (b"hello" * 1_000, False)
 
 
+async def test_members_of_compressed_data_are_joined_and_what_follows_is_ignored(
+    site: HttpSite,
+) -> None:
+    members = b"".join(gzip.compress(b"%d" % number * 9_000) for number in range(9))
+    site.page("/", members + bytes(900), "text/plain", "Content-Encoding: x-gzip")
+    answer = (await get(site)).response
+    assert answer.body == b"".join(b"%d" % number * 9_000 for number in range(9))
+    assert not answer.truncated
+
+
+@pytest.mark.parametrize("kept", [1, 20, 300])
+async def test_compressed_data_without_its_end_is_incomplete(site: HttpSite, kept: int) -> None:
+    text = " ".join(map(str, range(900))).encode()
+    site.page("/", gzip.compress(text)[:kept], "text/plain", "Content-Encoding: gzip")
+    answer = (await get(site)).response
+    assert text.startswith(answer.body)
+    assert answer.truncated
+    assert answer.incomplete
+
+
+@pytest.mark.parametrize("label", ["UTF-8", "none", "aws-chunked", "binary, identity", ""])
+async def test_a_label_that_is_no_encoding_is_ignored(site: HttpSite, label: str) -> None:
+    site.page("/", b"hello", "text/plain", f"Content-Encoding: {label}")
+    answer = (await get(site)).response
+    assert (answer.body, answer.truncated) == (b"hello", False)
+    site.page("/", gzip.compress(b"hello"), "text/plain", f"Content-Encoding: {label}, gzip")
+    assert (await get(site)).response.body == b"hello"
+
+
 RAW = {
     "until the end": (b"HTTP/1.0 200 OK\r\n\r\nbody", b"body", False),
     "chunks": (

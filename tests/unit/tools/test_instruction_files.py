@@ -144,9 +144,10 @@ def test_only_the_deepest_folders_are_searched(home: Path, repository: Path) -> 
     assert names[0] == "x/AGENTS.md"
 
 
-def test_invalid_utf_8_is_replaced(home: Path, repository: Path) -> None:
-    (repository / "AGENTS.md").write_bytes(b"a\xff\xfeb\xe4")
-    assert read(home, repository).texts[0].text == "a\ufffd\ufffdb\ufffd"
+def test_instructions_in_another_encoding_are_read(home: Path, repository: Path) -> None:
+    rules = "Größen in Metern, Namen wie Müller groß."
+    (repository / "AGENTS.md").write_bytes(rules.encode("cp1252"))
+    assert read(home, repository).texts[0].text == rules
 
 
 def test_a_missing_folder_has_no_instructions(home: Path, tmp_path: Path) -> None:

@@ -11,26 +11,26 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.sandbox import SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools import search_fallback
-from internal.tools.search import _Matches
 from tests.support.tools import tool_box
 
 Call = Callable[..., Any]
 
 STAND_IN = f"""#!{sys.executable} -I
-import argparse, json, subprocess, sys
+import argparse, json, pathlib, subprocess, sys
 parser = argparse.ArgumentParser(exit_on_error=True)
-for flag in ("no-config", "no-messages", "no-heading", "with-filename", "line-number", "null",
-             "no-ignore", "hidden", "no-follow"):
+for flag in ("no-config", "no-messages", "no-heading", "null", "no-ignore", "hidden", "no-follow"):
     parser.add_argument("--" + flag, action="store_true", required=True)
+for flag in ("with-filename", "line-number", "column", "files-with-matches", "invert-match",
+             "line-regexp"):
+    parser.add_argument("--" + flag, action="store_true")
 for flag, value in (("color", "never"), ("sort", "path"), ("max-filesize", "10485760")):
     parser.add_argument("--" + flag, choices=[value], required=True)
 parser.add_argument("--glob", action="append", default=[])
 parser.add_argument("--regexp", required=True)
 parser.add_argument("--fixed-strings", action="store_true")
-case = parser.add_mutually_exclusive_group(required=True)
+case = parser.add_mutually_exclusive_group()
 case.add_argument("--ignore-case", action="store_true")
 case.add_argument("--case-sensitive", action="store_true")
 parser.add_argument("where")
@@ -38,9 +38,17 @@ options = parser.parse_args()
 assert options.where.startswith("./") and "!**/.git/**" in options.glob
 query = {{"pattern": options.regexp, "literal": options.fixed_strings,
            "ignore_case": options.ignore_case, "file": options.where[2:],
-           "glob": next((each for each in options.glob if each[0] != "!"), "")}}
-program = [sys.executable, "-I", "-m", "internal.tools.search_fallback", json.dumps(query)]
-sys.exit(subprocess.run(program).returncode)
+           "globs": [each for each in options.glob if each[0] != "!"]}}
+if options.files_with_matches:
+    assert options.invert_match and options.line_regexp and options.regexp == ".*"
+    for path in pathlib.Path().rglob("*.txt"):
+        try:
+            path.read_text("utf-8")
+        except UnicodeDecodeError:
+            sys.stdout.write(f"./{{path}}\\0")
+    sys.exit(0)
+program = [sys.executable, "-I", "-m", "internal.tools.search_fallback"]
+sys.exit(subprocess.run(program, input=json.dumps(query).encode()).returncode)
 """
 """Speaks ripgrep's command line as far as it is used, and refuses every other flag."""
 
@@ -176,6 +184,7 @@ async def test_control_characters_in_names_are_escaped(call: Call, root: Path) -
         ({"pattern": "a", "glob": "!*.py"}, "not which to leave out"),
         ({"pattern": "a", "path": "link"}, "leads outside"),
         ({"pattern": "a", "path": "gone"}, "does not exist"),
+        ({"pattern": "a", "glob": "~/*.py"}, "does not stand for the home folder"),
     ],
 )
 async def test_invalid_search_arguments_are_rejected(
@@ -185,11 +194,81 @@ async def test_invalid_search_arguments_are_rejected(
         await call(**arguments)
 
 
-def test_matches_before_a_timeout_are_kept() -> None:
-    matches = _Matches("b/", lambda _: False)
-    matches.write(b"x\0001:one\nx\0")
-    matches.write(b"2:two\n")
-    outcome = matches.outcome(SandboxResult(-15, timed_out=True))
-    assert outcome.text == (
-        "b/x:1: one\nb/x:2: two\n[the search was ended after 20 s: there may be more]"
+async def test_the_match_in_a_long_line_is_shown(call: Call, root: Path) -> None:
+    (root / "long").write_text("é" * 90_000 + "spot" + "x" * 90_000 + "\nspot\n")
+    line, second = (await call(pattern="spot")).text.split("\n")
+    assert line == (
+        "long:1: …"
+        + "é" * 100
+        + "spot"
+        + "x" * 296
+        + "… [from character 89,901 of 180,004 in this line on]"
     )
+    assert second == "long:2: spot"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("Müller", ["b/kunden.txt:2: Müller;Königsallee 5", "b/utf8.txt:1: Müller"]),
+        ("Ort|K.nig", ["b/kunden.txt:1: Name;Straße;Ort", "b/kunden.txt:2: Müller;Königsallee 5"]),
+        ("Name;", ["b/kunden.txt:1: Name;Straße;Ort"]),
+    ],
+)
+async def test_files_in_other_encodings_are_searched_by_their_characters(
+    call: Call, root: Path, pattern: str, found: list[str]
+) -> None:
+    (root / "b/kunden.txt").write_bytes("Name;Straße;Ort\nMüller;Königsallee 5\n".encode("cp1252"))
+    (root / "b/utf8.txt").write_text("Müller\n")
+    outcome = await call(pattern=pattern)
+    assert sorted(outcome.text.splitlines()) == found
+    assert outcome.metadata["matches"] == len(found)
+
+
+async def test_the_match_in_a_long_line_of_another_encoding_is_shown(
+    call: Call, root: Path
+) -> None:
+    line = "服务启动完成" * 200
+    (root / "b/long.txt").write_bytes(f"{line}北京{line}\n北京\n".encode("gb18030"))
+    shown, second = (await call(pattern="北京")).text.split("\n")
+    assert shown.startswith("b/long.txt:1: …")
+    assert "完成北京服务" in shown
+    assert shown.endswith("… [from character 1,101 of 2,402 in this line on]")
+    assert second == "b/long.txt:2: 北京"
+
+
+async def test_any_number_of_files_in_another_encoding_is_searched(call: Call, root: Path) -> None:
+    for number in range(300):
+        (root / f"b/{number} {'x' * 200}.txt").write_bytes("姓名,北京\n".encode("gb18030"))
+    outcome = await call(pattern="北京|上海", glob="29*")
+    assert outcome.metadata == {"matches": 11, "files": 11}
+    assert (await call(pattern="北京|上海")).metadata["matches"] == 300
+
+
+GLOBS = {
+    "app/[id]/*": ["app/[id]/page.tsx", "app/i/page.tsx"],
+    "app/[[...slug]]/*": ["app/[[...slug]]/page.tsx"],
+    r"app/\[id\]/*": ["app/[id]/page.tsx"],
+    "{name}.txt": ["name.txt", "{name}.txt"],
+    "caf\u00e9*": ["cafe\u0301 1.txt", "caf\u00e9 2.txt"],
+    "Shot 9.41 AM.txt": ["Shot 9.41\u202fAM.txt"],
+    "it's*": ["it\u2019s.txt"],
+    "(a)*": ["\uff08a\uff09.txt"],
+}
+
+
+@pytest.mark.parametrize("glob", GLOBS)
+async def test_a_glob_also_means_names_that_it_has_literally_or_that_look_the_same(
+    call: Call, root: Path, glob: str
+) -> None:
+    for name in {each for names in GLOBS.values() for each in names}:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("spot\n")
+    found = (await call(pattern="spot", glob=glob)).text
+    shown = [line.removesuffix(":1: spot") for line in found.split("\n")]
+    assert shown == sorted(each.replace("\u202f", r"\u202f") for each in GLOBS[glob])
+
+
+async def test_a_name_with_a_line_end_is_one_name(call: Call, root: Path) -> None:
+    (root / "one\ntwo").write_text("spot\n")
+    assert (await call(pattern="spot")).text == r"one\ntwo:1: spot"

@@ -20,6 +20,7 @@ GLOBS = {
     "?.[ch]": (["a.c", "b/a.h"], ["ab.c", "a.x"]),
     "[!a].c": (["b.c"], ["a.c"]),
     "{a,b*}.c,": (["a.c,", "bx.c,"], ["c.c,", "a.c"]),
+    r"\[a\].c": (["[a].c"], ["a.c"]),
     "a+(b).c": (["a+(b).c"], ["aa(b).c"]),
 }
 
@@ -33,16 +34,17 @@ def test_a_glob_matches_as_in_ripgrep(glob: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "code", "printed"),
-    [("needle =|x =", 0, "b/c.py\0001:x = needle\n"), ("zzz", 1, ""), ("(", 2, "missing )")],
+    [("needle =|x =", 0, "b/c.py\0001:1:x = needle\n"), ("zzz", 1, ""), ("(", 2, "missing )")],
 )
 def test_the_fallback_runs_as_a_program(
     tmp_path: Path, environ: dict[str, str], pattern: str, code: int, printed: str
 ) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b/c.py").write_text("x = needle\n", encoding="utf-8")
-    options = {"pattern": pattern, "literal": False, "ignore_case": False, "glob": "", "file": ""}
+    options = {"pattern": pattern, "literal": False, "ignore_case": False, "globs": [], "file": ""}
     ran = subprocess.run(
-        [sys.executable, "-m", "internal.tools.search_fallback", json.dumps(options)],
+        [sys.executable, "-m", "internal.tools.search_fallback"],
+        input=json.dumps(options).encode(),
         cwd=tmp_path,
         env=environ,
         capture_output=True,

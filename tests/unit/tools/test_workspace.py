@@ -5,6 +5,8 @@ import itertools
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
+from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.workspace import Workspace
 from tests.support.file_size_limit import limited_file_size
 from tests.support.tools import unprotected
@@ -292,3 +295,94 @@ def test_a_write_stays_inside_while_folders_are_swapped_with_links(
         thread.join()
     assert (outside / "secret").read_bytes() == SECRET
     assert [path.name for path in outside.iterdir()] == ["secret"]
+
+
+MOUNTED = """
+import sys
+from pathlib import Path
+from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.workspace import Workspace
+
+root = Path(sys.argv[1])
+workspace = Workspace(str(root), ProtectedPaths(root.with_name("no-home")))
+path = workspace.parse("mounted")
+print(workspace.write(path, b"longer than before", expected=workspace.read(path)))
+print(workspace.write(path, b"short"))
+print(workspace.read(path).content, sorted(each.name for each in root.iterdir()))
+"""
+
+
+@pytest.mark.needs("mounts")
+def test_a_file_that_is_a_mount_point_is_written(tmp_path: Path, environ: dict[str, str]) -> None:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "mounted").touch()
+    (tmp_path / "elsewhere").write_text("before")
+    mount = 'mount --bind "$1" "$2/mounted" && exec "$3" -c "$4" "$2"'
+    ran = subprocess.run(
+        [
+            *("unshare", "--map-root-user", "--mount", "--propagation", "private"),
+            *("sh", "-euc", mount, "sh", str(tmp_path / "elsewhere"), str(folder)),
+            *(sys.executable, MOUNTED),
+        ],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.split("\n")[:3] == ["False", "False", "b'short' ['mounted']"], ran.stderr
+    assert (tmp_path / "elsewhere").read_text() == "short"
+
+
+def test_names_on_the_way_are_found_by_their_looks(workspace: Workspace, root: Path) -> None:
+    (root / "Caf\u00e9\u202f1/x").mkdir(parents=True)
+    found = workspace.find(workspace.parse("Cafe\u0301 1/x/new name"))
+    assert found.parts == ("Caf\u00e9\u202f1", "x", "new name")
+    write(workspace, "Cafe\u0301 1/x/new name")
+    assert (root / "Caf\u00e9\u202f1/x/new name").read_bytes() == b"new"
+    assert str(workspace.find(workspace.parse("none/at all"))) == "none/at all"
+    # a name that exists stands for itself
+    (root / "Caf\u00e9 1").mkdir()
+    assert workspace.find(workspace.parse("Caf\u00e9 1/x")).parts == ("Caf\u00e9 1", "x")
+
+
+def test_a_look_alike_leads_to_nothing_that_the_name_does_not(
+    workspace: Workspace, root: Path, outside: Path
+) -> None:
+    (root / "a\u202flink").symlink_to(outside)
+    (root / ".git").mkdir()
+    (root / ".git/config").write_text("x")
+    with pytest.raises(ToolError, match="leads outside"):
+        read(workspace, "a link/secret")
+    with pytest.raises(ToolError, match="leads outside"):
+        write(workspace, "a link/secret")
+    with pytest.raises(ToolError, match="belongs to git"):
+        write(workspace, "\uff0egit/config")
+    with pytest.raises(ToolError, match="does not exist"):
+        read(workspace, "\uff0e\uff0e/outside/secret")
+    home = root / "My\u202fHome"
+    home.mkdir()
+    (home / "key\u202ffile").write_text("secret")
+    guarded = Workspace(str(root), ProtectedPaths(home))
+    with pytest.raises(ToolError, match="belongs to Larkspur"):
+        read(guarded, "My Home/key\u202ffile")
+    with pytest.raises(ToolError, match="does not exist"):
+        read(guarded, "My Home/key file")
+    with pytest.raises(ToolError, match="belongs to Larkspur"):
+        write(guarded, "My Home/key file")
+
+
+def test_an_absolute_path_may_look_like_the_workspace_only(tmp_path: Path) -> None:
+    root = tmp_path / "Cafe\u0301\u202f1"
+    root.mkdir()
+    (root / "a.txt").write_bytes(b"inside")
+    (tmp_path / "Caf\u00e9 12").mkdir()
+    workspace = Workspace(str(root), unprotected(root))
+    assert read(workspace, f"{tmp_path}/Caf\u00e9 1/a.txt") == b"inside"
+    assert str(workspace.parse(f"{tmp_path}/Caf\u00e9 1")) == "."
+    for outside in (f"{tmp_path}/Caf\u00e9 12/a.txt", str(tmp_path), f"{tmp_path}/Caf\u00e9", "/"):
+        with pytest.raises(ToolError, match="outside the workspace"):
+            workspace.parse(outside)
+    everything = Workspace("/", unprotected(root))
+    assert str(everything.parse(f"{root}/a.txt")) == f"{root}/a.txt"[1:]

@@ -1,4 +1,5 @@
 /** The HTTP API client. Responses have the types of the server; every failure is an ApiError. */
+import { address, sharedName } from './address';
 import { storage } from '../state/preferences';
 import type {
   Attachment,
@@ -44,7 +45,7 @@ export function isWrittenEarlier(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'written_earlier';
 }
 
-const LOGIN_KEY = 'larkspur.login';
+const LOGIN_KEY = sharedName('larkspur.login');
 let loginKey: string | null = null;
 
 /**
@@ -68,7 +69,7 @@ export async function send(
   more: Record<string, string> = {},
 ): Promise<Response> {
   const headers = { 'content-type': 'application/json', ...loginHeaders(), ...more };
-  const response = await fetch(path, { headers, ...options }).catch(() => {
+  const response = await fetch(address(path), { headers, ...options }).catch(() => {
     throw new ApiError(0, '');
   });
   if (response.ok) return response;

@@ -1,8 +1,9 @@
 /** Login by a one-time code, from the address of the page or entered by the user. */
+import { sharedName } from './address';
 import { api, hasStatus, setLoginKey } from './client';
 import { reloadSession } from '../state/session_store';
 
-const channel = new BroadcastChannel('larkspur.login');
+const channel = new BroadcastChannel(sharedName('larkspur.login'));
 
 let isLinkRejected = false;
 

@@ -1,4 +1,5 @@
 /** Requests of the settings page. */
+import { address } from './address';
 import { loginHeaders, send } from './client';
 import type {
   DeadLettersView,
@@ -79,7 +80,7 @@ export const settingsApi = {
   /** Return the state of the connection of Lark, null without a channel. */
   larkHealth: async () => {
     // 503 says that something does not work, with the same content
-    const response = await fetch('/health', { headers: loginHeaders() });
+    const response = await fetch(address('/health'), { headers: loginHeaders() });
     return ((await response.json()) as Health).lark ?? null;
   },
   /** Check an app; without credentials that of the channel that runs. */

@@ -1,4 +1,5 @@
 /** The upload of one file: streamed, and continued where it stopped after a lost connection. */
+import { address } from './address';
 import { ApiError, loginHeaders, send, type Attachment } from './client';
 import type { HttpErrorBody, UploadView } from './types.gen';
 
@@ -92,7 +93,7 @@ function put(path: string, body: Blob, mediaType: string, progress: UploadProgre
       timer = setTimeout(() => request.abort(), STALLED_MS);
     };
     const stop = () => request.abort();
-    request.open('PUT', path);
+    request.open('PUT', address(path));
     for (const [name, value] of Object.entries(loginHeaders())) request.setRequestHeader(name, value);
     request.setRequestHeader('content-type', mediaType);
     request.responseType = 'json';

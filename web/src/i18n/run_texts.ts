@@ -47,6 +47,13 @@ type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
+/** The time of day of this browser at which daily limits reset: when a day of UTC begins. */
+function dailyReset(): string {
+  const begin = new Date();
+  begin.setUTCHours(24, 0, 0, 0);
+  return new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' }).format(begin);
+}
+
 function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof en): RunMessages {
   const known = new Map(Object.entries(messages));
   const completedWithout = (calls: number) =>
@@ -70,7 +77,10 @@ function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof 
     ended: (reason, code) =>
       code === '' && QUIET.has(reason)
         ? ''
-        : (known.get(`ended_${code}`) ?? known.get(`ended_${reason}`) ?? messages.ended_error),
+        : (known.get(`ended_${code}`) ?? known.get(`ended_${reason}`) ?? messages.ended_error).replace(
+            '{time}',
+            dailyReset,
+          ),
     leftOut: ({ what, count, tool_name: name = '' }) => {
       const many = count === 1 ? undefined : known.get(`left_out_${what}_many`);
       const text = many ?? messages[`left_out_${what}`];

@@ -1,4 +1,5 @@
 /** Components in chunks of their own, which are loaded when the browser is idle or on first use. */
+import { address } from '../api/address';
 import { createElement, lazy, useState, type ComponentType } from 'react';
 
 const RETRY_MS = 2_000;
@@ -44,7 +45,7 @@ async function reloadWhenReachable(): Promise<never> {
       setTimeout(resolve, RETRY_MS);
     });
     // oxlint-disable-next-line no-await-in-loop
-    const response = await fetch('/health').catch(() => null);
+    const response = await fetch(address('/health')).catch(() => null);
     if (response !== null) location.reload();
   }
 }

@@ -1,4 +1,5 @@
 /** Notifications of the system, for a page that nobody looks at; loaded once the page is shown. */
+import { address } from '../api/address';
 import type { RunMessages } from '../i18n/run_texts';
 import type { Envelope } from '../stream/events';
 import { useAttention } from './attention';
@@ -88,14 +89,14 @@ async function announce(
     // the tabs of a browser use the same tag, so that one notification is shown
     const tag = event.event_id ?? event.run_id;
     const body = notice.asker === '' ? notice.text : `${texts.subtaskPath(notice.asker)}: ${notice.text}`;
-    shown = new Notification(texts[notice.kind], { body: body.slice(0, MAX_CHARS), tag, icon: '/icons/icon-192.png' });
+    shown = new Notification(texts[notice.kind], { body: body.slice(0, MAX_CHARS), tag, icon: address('/icons/icon-192.png') });
   } catch {
     return; // browsers of phones show none without a service worker
   }
   shown.addEventListener('click', () => {
     shown.close();
     window.focus();
-    history.pushState(null, '', `/sessions/${event.session_id}`);
+    history.pushState(null, '', address(`/sessions/${event.session_id}`));
     dispatchEvent(new PopStateEvent('popstate'));
   });
 }

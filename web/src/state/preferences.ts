@@ -8,6 +8,7 @@ export interface Preferences {
   language: Language;
   theme: Theme;
   offlineNoticeDismissed: boolean;
+  plainHttpNoticeDismissed: boolean;
   /** Show a notification of the system when something waits or ends while no tab is visible. */
   notify: boolean;
   /** Play a sound with it. */
@@ -37,7 +38,7 @@ export const storage = {
 
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
-  const defaults: Preferences = { language, theme: 'system', offlineNoticeDismissed: false, notify: false, sound: false };
+  const defaults: Preferences = { language, theme: 'system', offlineNoticeDismissed: false, plainHttpNoticeDismissed: false, notify: false, sound: false };
   try {
     return { ...defaults, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
   } catch {

@@ -89,6 +89,13 @@ export function taskFields(options: TaskOptions, used: Used, me: Me) {
       ...(model !== '' && { model }),
       ...(workspace !== '' && { workspace }),
       ...(network !== '' && { network }),
+      ...timeZone(),
     },
   };
+}
+
+/** The zone of this browser, so that the agent's today is that of the person; {} if it is unknown. */
+function timeZone(): { time_zone?: string } {
+  const name = new Intl.DateTimeFormat().resolvedOptions().timeZone as string | undefined;
+  return name === undefined || name === 'Etc/Unknown' ? {} : { time_zone: name };
 }

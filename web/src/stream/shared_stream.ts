@@ -5,6 +5,7 @@
  * cursor, so that a new tab also receives the reply that is being streamed. The owner's stream covers
  * all sessions, so that every open question is known at once.
  */
+import { sharedName } from '../api/address';
 import type { Envelope } from './events';
 import { ReconnectingStream, type Frame } from './reconnecting_stream';
 
@@ -32,7 +33,7 @@ export interface SharedStreamHandlers {
   mayRetry: () => Promise<boolean>;
 }
 
-const NAME = 'larkspur.stream';
+const NAME = sharedName('larkspur.stream');
 /** After this time without a message the leader is stuck, and a visible tab takes over. */
 const SILENCE_TIMEOUT_MS = 45_000;
 

@@ -15,12 +15,17 @@ describe('the mode of the next task', () => {
   it('is not widened because the page does not offer it', () => {
     expect(offeredModes(me)).not.toContain('deny');
     expect(modeOf(DEFAULTS, used('deny'), me)).toBe('deny');
-    expect(taskFields(DEFAULTS, used('deny'), me).options).toEqual({ permission_mode: 'deny' });
+    expect(taskFields(DEFAULTS, used('deny'), me).options).toMatchObject({ permission_mode: 'deny' });
   });
 
   it('is the default for people who may not choose it, and where commands are not isolated', () => {
     expect(modeOf(DEFAULTS, used('all'), { ...me, roles: ['operate'] })).toBe('run');
     expect(modeOf(DEFAULTS, used('run'), { ...me, permission_mode: 'ask', isolated: false })).toBe('ask');
+  });
+
+  it('goes with the time zone of the person', () => {
+    const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+    expect(taskFields(DEFAULTS, undefined, me).options).toEqual({ time_zone: timeZone });
   });
 
   it('is marked if it is wider than the default', () => {

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -31,6 +32,7 @@ from internal.agent.domain.text import escape_delimiters, is_invisible, truncate
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.audio import AudioReader, Transcript
 from internal.agent.ports.documents import DocumentReader
+from internal.text_encodings.conversion import decode_utf8
 
 MAX_FILES = 50
 """Files of one message that the model is shown; further ones are counted."""
@@ -307,14 +309,15 @@ class InputFiles:
     ) -> tuple[str, bool]:
         """Return the beginning of a file's text, and whether it is all of it."""
         if is_plain:
-            with suppress(UnicodeDecodeError):
-                content = os.pread(descriptor, _MAX_DIRECT_BYTES + 1, 0)
-                if len(content) <= _MAX_DIRECT_BYTES:
-                    text = content.decode("utf-8-sig")
-                    return text[:limit], len(text) <= limit
+            content = os.pread(descriptor, _MAX_DIRECT_BYTES + 1, 0)
+            is_direct = len(content) <= _MAX_DIRECT_BYTES and b"\0" not in content
+            if is_direct and (text := decode_utf8(content)) is not None:
+                return text[:limit], len(text) <= limit
         source = "text.txt" if is_plain else name
         document = await self._documents.read(descriptor, source, max_characters=limit)
-        return document.text, document.next_offset is None
+        remark = "" if document.encoding is None else document.encoding.remark
+        shown = f"{remark}\n{document.text}" if remark else document.text
+        return shown, document.next_offset is None
 
     async def _picture(
         self, session_id: SessionId, attachment: Attachment, descriptor: int
@@ -333,8 +336,9 @@ def safe_name(name: str) -> str:
 
     At most 200 bytes of UTF-8; the extension is kept.
     """
-    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    visible = "".join("_" if is_invisible(each) and each != " " else each for each in last)
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", name).rstrip("/\\"))[-1]
+    blank = "".join(" " if unicodedata.category(each) == "Zs" else each for each in last)
+    visible = "".join("_" if is_invisible(each) and each != " " else each for each in blank)
     plain = " ".join(visible.split()).lstrip(".-~ ").rstrip(". ")
     plain = re.sub(r'[<>:"|?*]', "_", plain.encode("utf-8", "replace").decode())
     if not plain.strip("_"):

@@ -11,6 +11,7 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.files import StrandedRun
 from internal.agent.store.stores import Stores
+from internal.normal_forms.time_zones import format_moment
 
 MISSING_AFTER_SECONDS = 60.0
 """How long a host may be silent before people are told that runs wait for it."""
@@ -86,7 +87,7 @@ class HostAbsence:
 
 def absence_sentence(stranded: StrandedRun) -> str:
     """Return the sentence about a run that waits for a host."""
-    seen = f"{stranded.seen[:16].replace('T', ' ')} UTC" if stranded.seen else "never"
+    seen = format_moment(stranded.seen) if stranded.seen else "never"
     return (
         f"Waiting for host {stranded.host}, where the files of this session are; it was last seen"
         f" {seen}. To go on without these files: larkspur sessions move {stranded.session_id}"

@@ -80,7 +80,7 @@ class RunPromptBuilder:
         max_tools: returns how many tools a request to a model may have.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is needed by name
         self,
         tools: ToolSource,
         book: ModelBook,
@@ -91,13 +91,14 @@ class RunPromptBuilder:
         clock: Clock,
         max_schema_share: float,
         max_tools: Callable[[str], int] = lambda _model: MAX_TOOLS,
+        time_zone: str = "",
     ) -> None:
         self._tools = tools
         self._book = book
         self._sandbox = sandbox
         self._instruction_files = instruction_files
         self._skills = skills
-        self._clock = clock
+        self._clock, self._time_zone = clock, time_zone
         self._max_schema_share = max_schema_share
         self._max_tools = max_tools
         self._read_seconds = math.inf
@@ -145,6 +146,7 @@ class RunPromptBuilder:
             spec.gates,
             workspace,
             self._clock.now(),
+            time_zone=spec.time_zone or self._time_zone,
             commands=self._command_rules(spec.policy, tools),
             skills=skills.text,
             servers=servers,

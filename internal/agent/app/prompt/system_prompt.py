@@ -13,6 +13,7 @@ from internal.agent.domain.permissions.targets import READ_OUTSIDE, WRITE_OUTSID
 from internal.agent.domain.tasks import GateMode, Profile
 from internal.agent.domain.text import truncate
 from internal.agent.ports.sandbox import RUNTIME_PROGRAMS, SandboxCapabilities
+from internal.normal_forms.time_zones import describe_date
 
 RULES = """\
 - Use the tools. Report what you actually did and saw; never invent a result.
@@ -113,13 +114,15 @@ def system_prompt(
     workspace: str,
     now: datetime,
     *,
+    time_zone: str = "",
     commands: str = "",
     skills: str = "",
     servers: str = "",
 ) -> str:
     """Return the system prompt of a run.
 
-    It contains the date but not the time, so that a provider can cache the prompt for a day.
+    It contains the date but not the time, so that a provider can cache the prompt for a day. The
+    date is that in `time_zone`, "" for the zone of this process.
     `commands` are further rules, about commands, `skills` a line for each skill, `servers` one for
     each MCP server whose tools are deferred.
     """
@@ -129,7 +132,7 @@ def system_prompt(
         profile.prompt and f"Your instructions:\n{profile.prompt}",
         skills and f"{_SKILLS}\n{skills}",
         servers and f"{_SERVERS}\n{servers}",
-        f"Workspace: {workspace}\nToday: {now:%Y-%m-%d}",
+        f"Workspace: {workspace}\nToday: {describe_date(now, time_zone)}",
     )
     return "\n\n".join(filter(None, parts))
 

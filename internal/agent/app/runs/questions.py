@@ -14,6 +14,7 @@ from internal.agent.domain.tasks import Channel
 from internal.agent.domain.text import truncate, truncate_json
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
+from internal.normal_forms.time_zones import format_moment
 
 
 class Actor(NamedTuple):
@@ -116,6 +117,6 @@ def closed_message(question: QuestionRecord, reader: str = "") -> str:
             return "The question has expired; nothing was run."
         return "The question is closed."
     text = f" ({truncate(answer.text, 80)})" if answer.text else ""
-    time = f"{answer.at[:16].replace('T', ' ')} UTC"
+    time = format_moment(answer.at)
     who = "you" if answer.by == reader else answer.who
     return f"Already answered by {who} via {answer.via}, {time}: {answer.decision}{text}."

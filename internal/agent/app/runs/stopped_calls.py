@@ -11,6 +11,7 @@ from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
 from internal.agent.domain.text import truncate_json
 from internal.agent.store.call_outputs import CallOutputs
+from internal.terminal_screen.screen import screen_text
 
 MAX_RESULT_BYTES = 45_000
 """Encoded size of the output of a stopped call in its event."""
@@ -55,7 +56,7 @@ def close_call(
         return ToolCompleted(call_id=call_id, tool_name=tool, duration_ms=0, error=OUTCOME_UNKNOWN)
     seconds = max(kept.alive - datetime.fromisoformat(started).timestamp(), 0.0)
     end = f"[{OUTCOME_UNKNOWN}: {_describe(stop)} after {seconds:.1f} s]"
-    output = truncate_json(kept.text.rstrip("\n"), MAX_RESULT_BYTES)
+    output = truncate_json(screen_text(kept.text).rstrip("\n"), MAX_RESULT_BYTES)
     return ToolCompleted(
         call_id=call_id,
         tool_name=tool,

@@ -12,6 +12,7 @@ import unicodedata
 from internal.agent.domain.permissions.configuration_names import CONFIGURATION_NAMES
 from internal.agent.domain.permissions.globs import compile_glob
 from internal.agent.domain.text import find_invisible, is_invisible
+from internal.normal_forms.names import fold_name
 
 MAX_PATH_CHARS = 4_096
 """No longer path can be opened, so a longer one is not matched against deny globs."""
@@ -41,15 +42,20 @@ def allows_path(glob: str, path: str) -> bool:
 def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None:
     """Return True if a deny glob matches a path in any spelling, None if the path is too long.
 
-    `..`, absolute paths, other letter case and equivalent Unicode characters all match. With
-    `recursive`, a folder above a denied path matches as well, because a search would descend into
-    it.
+    `..`, absolute paths, other letter case, equivalent Unicode characters and names that look the
+    same all match: the tools open a file under each of them. With `recursive`, a folder above a
+    denied path matches as well, because a search would descend into it.
     """
     if len(path) > MAX_PATH_CHARS:
         return None
-    folded = _fold(path)
-    if folded != path and denies_path(glob, folded, recursive=recursive):
-        return True
+    globs = {glob, fold_name(glob)}
+    spellings = {path, fold_name(path), _fold(path), _plain(path)}
+    return any(
+        _denies_spelling(one, other, recursive=recursive) for one in globs for other in spellings
+    )
+
+
+def _denies_spelling(glob: str, path: str, *, recursive: bool) -> bool:
     path = re.sub(
         r"^(?:\.\./|\.\.$)+", "/", normalize_path(path.replace("\\", "/"))
     )  # may lead anywhere
@@ -62,13 +68,13 @@ def denies_path(glob: str, path: str, *, recursive: bool = False) -> bool | None
 
 def is_protected(path: str) -> bool:
     """Return True if a path in any spelling is a protected folder or inside one."""
-    segments = normalize_path(_fold(path).replace("\\", "/")).casefold().split("/")
+    segments = normalize_path(_plain(path).replace("\\", "/")).casefold().split("/")
     return not set(segments).isdisjoint(PROTECTED_FOLDERS)
 
 
 def is_configuration(path: str) -> bool:
     """Return True if a path in any spelling is one of `CONFIGURATION_NAMES` or inside one."""
-    folded = "/" + normalize_path(_fold(path).replace("\\", "/")).casefold() + "/"
+    folded = "/" + normalize_path(_plain(path).replace("\\", "/")).casefold() + "/"
     return any(f"/{name.casefold()}/" in folded for name in CONFIGURATION_NAMES)
 
 
@@ -76,6 +82,11 @@ def _fold(path: str) -> str:
     """Return the path as some file systems see it: no invisible characters, folded letters."""
     visible = "".join(char for char in path if char == " " or not is_invisible(char))
     return unicodedata.normalize("NFKC", visible)
+
+
+def _plain(path: str) -> str:
+    """Return the path as `_fold` does, with plain signs for those that look the same."""
+    return _fold(fold_name(path))
 
 
 def _is_above(folder: str, path: str) -> bool:

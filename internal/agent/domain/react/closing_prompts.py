@@ -41,7 +41,7 @@ STOP_EXPLANATIONS: dict[StopReason, str] = {
 }
 DAILY_LIMIT_CODE = "daily_limit_exceeded"
 DAILY_LIMIT = (
-    "your limit for today is used up; it resets at 00:00 UTC, and the owner can raise it"
+    "your limit for today is used up; it resets every day, and the owner can raise it"
     " (access.max_daily_cost, access.max_daily_tokens)"
 )
 TREE_LIMIT = (

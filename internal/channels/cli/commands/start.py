@@ -20,6 +20,7 @@ from internal.channels.cli.input_files import check_files
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import TaskRequest
 from internal.channels.cli.task_request import compose_task, read_stdin
+from internal.normal_forms.time_zones import format_minute
 
 _OPTIONS = (
     *("permission_mode", "allow", "deny", "plan_review", "network"),
@@ -112,7 +113,7 @@ def _read_schema(path: str) -> Any:
 async def _list_sessions(client: GatewayClient) -> int:
     """List the newest sessions for `-r` without an id, which is a usage error."""
     for session in await newest_sessions(client):
-        print_error(f"{session.session_id}  {session.updated[:16]}  {session.title}")
+        print_error(f"{session.session_id}  {format_minute(session.updated)}  {session.title}")
     raise CliExit(
         USAGE, 'Name a session: larkspur -r ID -p "…". The newest is first; -c continues it.'
     )

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from internal.channels.cli.command_output import format_cost, short_ids
-from internal.channels.cli.records import ListedSubtask, ListedTaskTree, format_minute
+from internal.channels.cli.records import ListedSubtask, ListedTaskTree
+from internal.normal_forms.time_zones import format_minute
 
 _MINUTE = 60
 

@@ -22,6 +22,7 @@ from internal.channels.cli.records import AgentDefaults
 from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.commands.context import SlashContext
 from internal.channels.cli.repl.completion import SessionCompleter
+from internal.channels.cli.repl.file_mentions import mention_start
 from internal.channels.cli.repl.history import HistoryFile
 from internal.channels.cli.repl.keybindings import KeyActions, KeyHandlers
 from internal.channels.cli.repl.prompt import QUESTIONS_POLL_SECONDS, Prompt
@@ -291,7 +292,7 @@ class _ReplApp:
 
     def _completes(self) -> bool:
         text = self.box.document.text_before_cursor
-        return text.startswith("/") or "@" in text.split(" ")[-1]
+        return text.startswith("/") or mention_start(text) >= 0
 
 
 async def _load_renderer() -> None:

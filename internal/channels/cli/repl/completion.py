@@ -9,6 +9,8 @@ from prompt_toolkit.document import Document
 
 from internal.channels.cli.render.text import sanitize
 from internal.channels.cli.repl.commands.context import Values
+from internal.channels.cli.repl.file_mentions import as_mention, mention_start
+from internal.normal_forms.names import fold_name
 
 _MAX_FILES = 200
 _HIDDEN = "."
@@ -41,9 +43,8 @@ class SessionCompleter(Completer):
             name, blank, rest = before[1:].partition(" ")
             yield from self._value(name, rest) if blank else self._command(name)
             return
-        word = before.split()[-1] if before and not before[-1].isspace() else ""
-        if word.startswith("@"):
-            yield from self._file(word[1:])
+        if (start := mention_start(before)) >= 0:
+            yield from self._file(before[start:])
 
     def _command(self, name: str) -> Iterable[Completion]:
         for known, meaning in self._commands().items():
@@ -59,13 +60,13 @@ class SessionCompleter(Completer):
                 yield Completion(value.text, -len(rest), display_meta=sanitize(value.meaning))
 
     def _file(self, written: str) -> Iterable[Completion]:
-        folder, _, start = written.rpartition("/")
+        folder, _, start = written.lstrip("\"'").replace("\\ ", " ").rpartition("/")
         try:
             with os.scandir(self._folder / folder) as entries:
                 found = sorted(
                     (entry.name, entry.is_dir())
                     for entry in entries
-                    if entry.name.startswith(start)
+                    if fold_name(entry.name).startswith(fold_name(start))
                     and (start or not entry.name.startswith(_HIDDEN))
                     and entry.name.isprintable()
                 )
@@ -73,4 +74,7 @@ class SessionCompleter(Completer):
             return
         for name, is_folder in found[:_MAX_FILES]:
             path = f"{folder}/{name}" if folder else name
-            yield Completion(f"@{path}{'/' * is_folder}", -len(written) - 1, display=path)
+            mention = as_mention(f"{path}{'/' * is_folder}")
+            if is_folder:
+                mention = mention.removesuffix('"')  # the name goes on
+            yield Completion(mention, -len(written) - 1, display=path)

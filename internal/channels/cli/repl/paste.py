@@ -1,21 +1,19 @@
 """Pastes: a placeholder stands for a long text or a file in the input until it is sent."""
 
 import os
-import re
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from internal.channels.cli.input_files import MAX_FILES, InputFile, check_file
+from internal.channels.cli.input_files import MAX_FILES, InputFile
 
 _MAX_LINES, _MAX_CHARACTERS = 8, 800
 """A longer paste becomes a placeholder."""
 _MAX_TEXT_CHARACTERS = 100_000
 """A longer paste is sent as a file."""
 _MAX_PATHS_CHARACTERS = 50_000
-_PUNCTUATION = ".,;:!?)]}'\"\uff0c\u3002\uff1b\uff1a\uff01\uff1f\uff09"
 _LOCAL_HOSTS = {"", "localhost"}
 
 
@@ -97,23 +95,6 @@ def pasted_paths(text: str) -> list[str]:
         return []
     paths = [_existing(word) for word in words[: MAX_FILES + 1]]
     return [path for path in paths if path] if all(paths) else []
-
-
-def mentioned_files(text: str, folder: Path) -> list[InputFile]:
-    """Return the files that `@` names in a text, each once. Other words with `@` are text.
-
-    Raises:
-        CliExit: a file cannot be attached.
-    """
-    found: dict[str, InputFile] = {}
-    for word in re.findall(r"(?<!\S)@(\S+)", text):
-        for name in (word, word.rstrip(_PUNCTUATION)):
-            path = os.path.expanduser(os.path.join(folder, name))  # noqa: PTH111, PTH118 - never raises
-            with suppress(OSError, ValueError):
-                if Path(path).is_file():
-                    found.setdefault(os.path.realpath(path), check_file(path))
-                    break
-    return [*found.values()]
 
 
 def _existing(word: str) -> str:

@@ -21,7 +21,8 @@ from internal.channels.cli.records import TaskItem, TaskRequest
 from internal.channels.cli.render.text import Fragments, StyledLine, sanitize, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.commands.shell import ShellRunner
-from internal.channels.cli.repl.paste import PasteBuffer, mentioned_files, pasted_paths
+from internal.channels.cli.repl.file_mentions import mentioned_files
+from internal.channels.cli.repl.paste import PasteBuffer, pasted_paths
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView

@@ -1,7 +1,7 @@
 """The content of a message: its text as Markdown, and its pictures and files."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,8 +11,8 @@ from internal.channels.lark.content.files import FileKind, LarkFile
 from internal.channels.lark.content.item_text import item_text
 
 _KEY = re.compile(r"@_user_\d+|@_all")
-_BLANKS = re.compile(r"[ \t]{2,}")
-_PARAGRAPHS = re.compile(r"\s*</p>\s*<p>\s*")
+_BLANKS = frozenset(" \t\xa0")
+_PARAGRAPHS = re.compile(r"</p>\s*<p>")
 _PARAGRAPH = re.compile(r"</?p>")
 _MAX_KEY_LENGTH = 256
 PARTIAL_KINDS = frozenset({"merge_forward", "interactive", "share_chat", "share_user"})
@@ -55,12 +55,12 @@ def read_content(
     if read is None:
         return None
     names = {
-        mention.key: "" if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
+        mention.key: None if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
         for mention in mentions
     }
     reader = _Reader(names, prefix)
-    text = read(reader, decoded).strip()
-    return MessageContent(text, tuple(reader.files))
+    text = without_removed(read(reader, decoded))
+    return MessageContent(text if text.strip() else "", tuple(reader.files))
 
 
 def decode_object(content: str) -> dict[str, Any]:
@@ -76,7 +76,39 @@ def without_paragraph_tags(text: str) -> str:
     """Return the text of an edited message without the `<p>` that Lark's editor puts around it."""
     if not (text.startswith("<p>") and text.endswith("</p>")):
         return text
-    return _PARAGRAPH.sub("", _PARAGRAPHS.sub("\n", text)).strip()
+    return _PARAGRAPH.sub("", _PARAGRAPHS.sub("\n", text))
+
+
+def without_removed(pieces: Iterable[str | None]) -> str:
+    """Return a text without the mentions that are None, and without one blank beside each.
+
+    That is the blank behind a mention, else the one before it; of a line with nothing else its end.
+    Everything else stays as it was written.
+    """
+    text, is_removed = "", False
+    for piece in pieces:
+        if piece is None:
+            is_removed = True
+            continue
+        if is_removed and piece:
+            text, behind = _close(text, piece)
+            text, is_removed = text + behind, False
+        else:
+            text += piece
+    return _close(text, "")[0] if is_removed else text
+
+
+def _close(before: str, behind: str) -> tuple[str, str]:
+    """Return what is around a removed mention without the blank beside it."""
+    line = before.rpartition("\n")[2]
+    if behind[:1] in _BLANKS:
+        return before, behind[1:]
+    if not line and behind.startswith("\n"):
+        return before, behind[1:]
+    if not line and not behind:
+        return before.removesuffix("\n"), behind
+    is_indented = not line.strip()
+    return (before[:-1] if line[-1:] in _BLANKS and not is_indented else before), behind
 
 
 def _readable_card(card: Mapping[str, Any]) -> str:
@@ -84,36 +116,43 @@ def _readable_card(card: Mapping[str, Any]) -> str:
     return "" if _FAILED_CARD in text else text
 
 
+Pieces = Iterable[str | None]
+"""The pieces of a text; None stands for a mention that is removed."""
+
+
 class _Reader:
     """Reads the content of one message and collects its files."""
 
-    def __init__(self, names: Mapping[str, str], prefix: str) -> None:
+    def __init__(self, names: Mapping[str, str | None], prefix: str) -> None:
         self._names, self._prefix = names, prefix
         self.files: list[LarkFile] = []
 
-    def text(self, content: Mapping[str, Any]) -> str:
-        return self._replace_mentions(_field(content, "text"))
+    def text(self, content: Mapping[str, Any]) -> Pieces:
+        return self._with_names(_field(content, "text"))
 
-    def post(self, content: Mapping[str, Any]) -> str:
-        """Return a rich text as Markdown."""
+    def post(self, content: Mapping[str, Any]) -> Pieces:
+        """Yield a rich text as Markdown."""
         body = _post_body(content)
         title = _field(body, "title")
-        lines = [f"# {title}\n"] if title.strip() else []
-        lines += ("".join(map(self._part, row)) for row in _rows(body))
-        return "\n".join(lines)
+        start = f"# {title}\n\n" if title.strip() else ""
+        for row in _rows(body):
+            yield start
+            for part in row:
+                yield from self._part(part)
+            start = "\n"
 
-    def image(self, content: Mapping[str, Any]) -> str:
+    def image(self, content: Mapping[str, Any]) -> Pieces:
         self._add("image", content, f"{self._prefix}picture")
-        return ""
+        return ()
 
-    def file(self, content: Mapping[str, Any]) -> str:
+    def file(self, content: Mapping[str, Any]) -> Pieces:
         self._add("file", content, _field(content, "file_name") or f"{self._prefix}file")
-        return ""
+        return ()
 
-    def audio(self, content: Mapping[str, Any]) -> str:
+    def audio(self, content: Mapping[str, Any]) -> Pieces:
         """Take a voice message: Opus in Ogg, without a name."""
         self._add("file", content, f"{self._prefix}voice-message.ogg", "audio/ogg")
-        return ""
+        return ()
 
     def _add(
         self, kind: FileKind, content: Mapping[str, Any], name: str, media_type: str = ""
@@ -124,35 +163,35 @@ class _Reader:
             self.files.append(LarkFile(key, kind, name, media_type))
         return f"[{name}]"
 
-    def _part(self, part: Mapping[str, Any]) -> str:
-        """Return a part of a rich text."""
+    def _part(self, part: Mapping[str, Any]) -> Pieces:
+        """Yield a part of a rich text."""
         match _field(part, "tag"):
             case "at":
                 key = _field(part, "user_id")
                 other = "all" if key in {"all", "@_all"} else _field(part, "user_name")
-                return self._names.get(key, f"@{other}")
+                yield self._names.get(key, f"@{other}")
             case "img":
                 number = 1 + sum(file.kind == "image" for file in self.files)
-                return self._add("image", part, f"{self._prefix}picture-{number}")
+                yield self._add("image", part, f"{self._prefix}picture-{number}")
             case "media":
-                return self._add("file", part, _field(part, "file_name") or f"{self._prefix}video")
+                yield self._add("file", part, _field(part, "file_name") or f"{self._prefix}video")
             case tag if (format_part := _FORMATS.get(tag)) is not None:
-                return format_part(part)
+                yield format_part(part)
             case _:
-                text = self._replace_mentions(_field(part, "text"))
-                return _apply_styles(text, part.get("style"))
+                for piece in self._with_names(_field(part, "text")):
+                    yield None if piece is None else _apply_styles(piece, part.get("style"))
 
-    def _replace_mentions(self, text: str) -> str:
-        """Replace mention keys in one pass, since a name may look like a key."""
-        if not _KEY.search(text):
-            return text
-        return _BLANKS.sub(" ", _KEY.sub(self._name_of, text))
+    def _with_names(self, text: str) -> Pieces:
+        """Yield a text with names for mention keys, in one pass: a name may look like a key."""
+        end = 0
+        for key in _KEY.finditer(text):
+            yield text[end : key.start()]
+            yield self._names.get(key[0], "@all" if key[0] == "@_all" else key[0])
+            end = key.end()
+        yield text[end:]
 
-    def _name_of(self, key: re.Match[str]) -> str:
-        return self._names.get(key[0], "@all" if key[0] == "@_all" else key[0])
 
-
-_KINDS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], str]] = {
+_KINDS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], Pieces]] = {
     "text": _Reader.text,
     "post": _Reader.post,
     "image": _Reader.image,

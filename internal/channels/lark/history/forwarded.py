@@ -84,8 +84,8 @@ class ForwardedMessages:
         if item.get("msg_type") != "merge_forward":
             text, has_files = self._read(item)
             self._has_files = self._has_files or has_files
-            first, *further = text.splitlines() or [""]
-            yield f"{start}{first}".rstrip()
+            first, *further = text.split("\n")
+            yield f"{start}{first}" if first else start.rstrip()
             yield from (f"{_CONTINUED}{line}" for line in further)
             return
         yield f"{start}{BUNDLE}"

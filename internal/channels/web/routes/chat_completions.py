@@ -340,7 +340,7 @@ class _CompletionStream:
         except HttpError as error:
             yield _event({"error": {"message": str(error), "code": error.code}})
         else:
-            if answer != self._reply and (rest := self._advance(answer)):
+            if rest := self._missing(answer):
                 yield self._chunk({"content": rest})
             yield self._chunk({}, _finish_reason(run))
             options = self._request.body.stream_options
@@ -382,8 +382,19 @@ class _CompletionStream:
         self._pieces = payload["k"]
         return f"{self._reply}{payload['text']}"
 
+    def _missing(self, answer: str) -> str:
+        """Return what has not been sent of the answer, which has no blanks at its ends."""
+        said = self._reply.rstrip()
+        if said and answer.startswith(said):
+            return answer.removeprefix(said).removeprefix(self._reply.removeprefix(said))
+        return self._advance(answer)
+
     def _advance(self, text: str) -> str:
-        """Take the text of the current reply up to now, and return what has not been sent of it."""
+        """Take the text of the current reply up to now, and return what has not been sent of it.
+
+        Blanks before it are not sent: the stored answer has none.
+        """
+        text = text.lstrip()
         new = text.removeprefix(self._reply)
         if not text.startswith(self._reply):  # the model began the reply again
             self._gap = True

@@ -9,7 +9,7 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.web.auth import CODE_TTL_SECONDS, LOGIN_TTL_SECONDS
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
-from internal.channels.web.middleware import cookie_name, page_origin
+from internal.channels.web.public_address import cookie_name, page_origin
 from internal.channels.web.schemas import EmptyRequest, RequestModel
 from internal.channels.web.services import WebServices
 
@@ -100,6 +100,7 @@ def _set_cookie(
         cookie_name(origin),
         value,
         max_age=max_age,
+        path=request.services.settings.path or "/",
         httponly=True,
         samesite="lax",
         secure=origin.startswith("https:"),

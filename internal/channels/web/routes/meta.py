@@ -24,6 +24,7 @@ from internal.channels.web.static_page import (
     NOTICES,
     PREVIEW,
     PREVIEW_POLICY,
+    index_below,
 )
 
 
@@ -63,7 +64,7 @@ async def list_models(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Models
 
 async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
     """Return the page; it routes by its address in the browser."""
-    index = request.services.page.index
+    index = index_below(request.services.page, request.services.settings.path)
     if not index:
         raise HttpError(503, "page_not_built", NOT_BUILT_MESSAGE)
     headers = {"cache-control": "no-cache", "content-security-policy": CONTENT_SECURITY_POLICY}

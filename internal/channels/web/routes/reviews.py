@@ -9,7 +9,7 @@ from starlette.responses import Response
 from internal.agent.ports.mcp import LoginAnswer, LoginUrl, McpReviewReport, McpServerSummary
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.channels.web.endpoints import ApiRequest
-from internal.channels.web.middleware import page_origin
+from internal.channels.web.public_address import page_origin
 from internal.channels.web.schemas import EmptyRequest, RequestModel, Sha256
 
 MAX_RULES = 100

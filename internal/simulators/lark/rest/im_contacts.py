@@ -176,6 +176,8 @@ def get_user(state: LarkState, call: RestCall) -> Json:
         raise LarkError(NO_CONTACT, "no user authority error")
     user = {**person.ids(), "name": person.name, "en_name": person.name}
     user["tenant_key"] = person.tenant_key
+    if person.time_zone:
+        user["time_zone"] = person.time_zone
     return {"user": user}
 
 

@@ -140,3 +140,17 @@ def test_a_file_that_changed_before_it_was_sent_is_refused(tmp_path: Path) -> No
     path.write_text("three")
     with pytest.raises(CliExit, match="changed while it was sent"):
         next(file.chunks())
+
+
+def test_a_file_is_attached_by_a_name_that_looks_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "cafe\u0301"
+    folder.mkdir()
+    (folder / "Shot 9.41\u202fAM.txt").write_text("text")
+    file = check_file(f"{tmp_path}/caf\u00e9/Shot 9.41 AM.txt")
+    assert (file.name, b"".join(file.chunks())) == ("Shot 9.41\u202fAM.txt", b"text")
+    (folder / "Shot 9.41\u00a0AM.txt").write_text("other")
+    with pytest.raises(
+        CliExit, match=r"ambiguous: Shot 9\.41\\xa0AM\.txt, Shot 9\.41\\u202fAM\.txt"
+    ):
+        check_file(f"{tmp_path}/caf\u00e9/Shot 9.41 AM.txt")
+    assert check_file(f"{folder}/Shot 9.41\u00a0AM.txt").size == 5

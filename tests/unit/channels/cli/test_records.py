@@ -10,8 +10,8 @@ from internal.channels.cli.records import (
     StreamBatch,
     StreamRow,
     age,
-    format_minute,
 )
+from internal.normal_forms.time_zones import format_minute
 
 TIME = "2026-01-02T03:04:05.678Z"
 

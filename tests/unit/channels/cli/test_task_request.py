@@ -24,5 +24,5 @@ def test_empty_task_is_a_usage_error(prompt: str | None) -> None:
 
 
 def test_invalid_utf8_becomes_a_replacement_character() -> None:
-    assert decode_argument("gr\udcfc\udcdfe") == "gr\ufffd\ufffde"
+    assert decode_argument("gr\udcfc\udcdfe") == "grüße"
     assert decode_argument("点") == "点"

@@ -64,6 +64,15 @@ def test_a_duplicate_field_is_rejected_at_any_depth() -> None:
             decode_body(body, CreateTaskRequest)
 
 
+def test_null_counts_as_absent_where_there_is_a_default() -> None:
+    body = b'{"task": "t", "attachments": null, "options": null, "one_shot": null}'
+    assert decode_body(body, CreateTaskRequest) == CreateTaskRequest("t")
+    nested = b'{"task": "t", "options": {"skills": null, "model": null}, "profile": null}'
+    assert decode_body(nested, CreateTaskRequest) == CreateTaskRequest("t")
+    with pytest.raises(InvalidRequest, match=r"Expected `str`, got `null` - at `\$\.task`"):
+        decode_body(b'{"task": null, "attachments": null}', CreateTaskRequest)
+
+
 def test_query_parameters_are_decoded_strictly() -> None:
     asked = decode_query({"query_string": b"limit=7&status=queued"}, TasksQuery)
     assert (asked.limit, asked.status) == (7, "queued")

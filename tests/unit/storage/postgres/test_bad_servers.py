@@ -67,7 +67,14 @@ async def refusal(url: str) -> str:
         ("postgresql://ana@host:many/name", "The database URL is malformed; use"),
         ("postgresql://ana@host/na me", "The database URL is malformed; use"),
         ("postgresql://host/name", "The database URL names no user; use"),
-        ("postgresql://ana@host/name?sslmode=some", "The database URL is malformed: "),
+        (
+            "postgresql://ana@host/name?sslmode=some",
+            "The database URL has the parameter sslmode=some, which cannot be honoured",
+        ),
+        (
+            "postgresql://ana@127.0.0.1/name?sslmode=verify-full&sslrootcert=/none.pem",
+            "The database URL cannot be used: its sslrootcert names no file: /none.pem.",
+        ),
     ],
 )
 async def test_a_malformed_url(url: str, words: str) -> None:
@@ -75,6 +82,39 @@ async def test_a_malformed_url(url: str, words: str) -> None:
         async with open_database(url):
             pass
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("pgbouncr=true", "pgbouncr"),
+        ("lock_timeout=soon", "lock_timeout"),
+        ("options=-c%20no_such=1", "options"),
+        ("options=nonsense", "options"),
+    ],
+)
+async def test_a_parameter_that_the_server_does_not_know_is_named(
+    server: PostgresServer, name: str, query: str, parameter: str
+) -> None:
+    said = await refusal(f"{server.url(name)}?{query}")
+    assert f"does not accept the parameter {parameter} of database.url (" in said
+
+
+async def test_a_schema_that_is_missing_is_named(server: PostgresServer, name: str) -> None:
+    assert 'Create it: CREATE SCHEMA "app".' in await refusal(f"{server.url(name)}?schema=app")
+
+
+async def test_the_parameters_of_an_address_have_effect(server: PostgresServer, name: str) -> None:
+    server.sql("create schema app authorization larkspur", name)
+    url = server.url(name).replace("127.0.0.1", "127.0.0.1:1,127.0.0.1")
+    async with open_database(
+        f"{url}?schema=app&application_name=mine&connect_timeout=5&sslmode=prefer&keepalives=1"
+        "&target_session_attrs=read-write&options=-c%20lock_timeout%3D7s&pgbouncer=true"
+    ):
+        tables = "select count(*) from pg_tables where schemaname = 'app' and tablename = 'runs'"
+        assert server.sql(tables, name) == [(1,)]
+        names = "select distinct application_name from pg_stat_activity where usename = 'larkspur'"
+        assert server.sql(names, name) == [("mine",)]
 
 
 async def test_an_unknown_host() -> None:

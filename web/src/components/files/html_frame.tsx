@@ -1,4 +1,5 @@
 import { useMemo, useRef } from 'react';
+import { address } from '../../api/address';
 import { htmlDocument } from '../../lib/sandbox_document';
 
 /**
@@ -12,6 +13,6 @@ export function HtmlFrame({ title, html, className }: { title: string; html: str
   const isPicture = title === '';
   const show = () => frame.current?.contentWindow?.postMessage(shown, '*');
   return (
-    <iframe ref={frame} title={title} sandbox="allow-scripts" src="/preview" onLoad={show} tabIndex={isPicture ? -1 : 0} aria-hidden={isPicture} className={`bg-white ${className}`} />
+    <iframe ref={frame} title={title} sandbox="allow-scripts" src={address('/preview')} onLoad={show} tabIndex={isPicture ? -1 : 0} aria-hidden={isPicture} className={`bg-white ${className}`} />
   );
 }

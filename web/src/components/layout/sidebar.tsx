@@ -1,6 +1,7 @@
 import { Inbox, Keyboard, Languages, Library, ListTodo, LogOut, Monitor, Moon, Plus, Settings, Sun } from 'lucide-react';
 import { Suspense } from 'react';
 import { Link } from 'wouter';
+import { address } from '../../api/address';
 import { api, setLoginKey } from '../../api/client';
 import { setPreferences, usePreferences, type Theme } from '../../state/preferences';
 import { useWaitingCount } from '../../state/open_questions';
@@ -62,7 +63,7 @@ export function Sidebar(props: {
 async function logOut(): Promise<void> {
   await api.logout().catch(() => undefined);
   setLoginKey(null);
-  location.assign('/');
+  location.assign(address('/'));
 }
 
 function Footer({ onShortcuts }: { onShortcuts: () => void }) {
@@ -88,9 +89,7 @@ function Footer({ onShortcuts }: { onShortcuts: () => void }) {
         <Languages size={16} aria-hidden="true" />
         <span lang={language === 'en' ? 'zh-CN' : 'en'}>{t.language}</span>
       </button>
-      <span className="ml-auto">
-        <NotificationButton />
-      </span>
+      <span className="ml-auto">{isSecureContext && <NotificationButton />}</span>
       <button type="button" className="bar-button" title={t.shortcuts} aria-label={t.shortcuts} onClick={onShortcuts}>
         <Keyboard size={16} aria-hidden="true" />
       </button>

@@ -41,9 +41,10 @@ export function Appearance() {
         </select>
       </label>
       <label className="flex items-center gap-2">
-        <input type="checkbox" className="size-4 accent-accent" checked={notify} onChange={(event) => void changeNotify(event.target.checked)} />
+        <input type="checkbox" className="size-4 accent-accent" checked={notify} disabled={!isSecureContext} onChange={(event) => void changeNotify(event.target.checked)} />
         {s.notify}
       </label>
+      {!isSecureContext && <p className="text-dim">{s.notifyNeedsHttps}</p>}
       {denied && <p role="alert" className="text-bad">{s.notifyDenied}</p>}
       <label className="flex items-center gap-2">
         <input type="checkbox" className="size-4 accent-accent" checked={sound} disabled={!notify} onChange={(event) => setPreferences({ sound: event.target.checked })} />

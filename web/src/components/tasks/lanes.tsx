@@ -9,6 +9,7 @@ import { useTaskMessages, type TaskMessages } from '../../i18n/tasks';
 import { formatCost, formatDuration } from '../../lib/format';
 import { isOver, type ArtifactFile, type SubtaskLine } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
+import { randomId } from '../../stream/shared_stream';
 import { LineView } from '../thread/line_view';
 import { useFocus } from '../thread/row';
 import { StatusIcon } from '../thread/status_icon';
@@ -114,13 +115,13 @@ function MessageForm({ task, path }: { task: string; path: string }) {
   const texts = useTaskMessages();
   const [text, setText] = useState('');
   const [failure, setFailure] = useState('');
-  const key = useRef(crypto.randomUUID());
+  const key = useRef(randomId());
   const send = async () => {
     if (text.trim() === '') return;
     setFailure('');
     try {
       await api.steer(task, text, key.current);
-      key.current = crypto.randomUUID();
+      key.current = randomId();
       setText('');
     } catch (error) {
       setFailure((error as Error).message || t.unreachable);

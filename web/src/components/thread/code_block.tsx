@@ -1,6 +1,7 @@
 import { Check, Copy } from 'lucide-react';
 import { Suspense, useEffect, useState } from 'react';
 import { useRunActionMessages } from '../../i18n/run_actions';
+import { copyText } from '../../lib/clipboard';
 import { lazyComponent } from '../../lib/lazy';
 
 const Diagram = lazyComponent(async () => (await import('./diagram')).Diagram);
@@ -15,7 +16,7 @@ export function CodeBlock({ code, language, growing }: { code: string; language:
   const html = useHighlighted(code, language, growing);
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(code);
+    await copyText(code);
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };
@@ -29,11 +30,9 @@ export function CodeBlock({ code, language, growing }: { code: string; language:
     <div className="code-block">
       <div className="flex h-7 items-center justify-between pr-1 pl-3.5 font-sans text-xs text-dim">
         <span>{language}</span>
-        {navigator.clipboard !== undefined && (
-          <button type="button" className="bar-button h-6! w-6!" title={copied ? a.copied : a.copyCode} aria-label={copied ? a.copied : a.copyCode} onClick={() => void copy().catch(() => undefined)}>
-            {copied ? <Check size={12} aria-hidden="true" /> : <Copy size={12} aria-hidden="true" />}
-          </button>
-        )}
+        <button type="button" className="bar-button h-6! w-6!" title={copied ? a.copied : a.copyCode} aria-label={copied ? a.copied : a.copyCode} onClick={() => void copy().catch(() => undefined)}>
+          {copied ? <Check size={12} aria-hidden="true" /> : <Copy size={12} aria-hidden="true" />}
+        </button>
       </div>
       {language === 'mermaid' && !growing ? (
         <Suspense fallback={source}>

@@ -2,9 +2,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Check, Copy, GitBranch, KeyRound, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
+import { address } from '../../api/address';
 import { api } from '../../api/client';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import { useRunMessages } from '../../i18n/runs';
+import { copyText } from '../../lib/clipboard';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
@@ -26,7 +28,7 @@ export function RunActions({ line }: { line: EndLine }) {
   const [failure, busy, attempt] = useAttempt();
   const copy = () =>
     attempt(async () => {
-      await navigator.clipboard.writeText(answer);
+      await copyText(answer);
       setCopied(true);
       setTimeout(() => setCopied(false), COPIED_MS);
     });
@@ -95,10 +97,10 @@ function SettingsAction({ code, busy }: { code: string; busy: boolean }) {
   if (me?.roles.includes('owner') !== true) return null;
   if (runs?.needsKey(code)) {
     const where = `/settings/models#key${taskOptions(session).model === '' ? '' : `=${encodeURIComponent(taskOptions(session).model)}`}`;
-    return <Action icon={<KeyRound size={13} />} name={a.enterKey} busy={busy} onClick={() => navigate(where)} />;
+    return <Action icon={<KeyRound size={13} />} name={a.enterKey} busy={busy} onClick={() => navigate(address(where))} />;
   }
   if (!MODEL_SETTINGS_CODES.has(code)) return null;
-  return <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />;
+  return <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate(address('/settings/models'))} />;
 }
 
 /** A message of a person that can be changed and sent in a branch. */
@@ -164,7 +166,7 @@ async function fork(where: Parameters<typeof api.fork>[1]): Promise<string> {
 }
 
 function openBranch(session: string): void {
-  navigate(`/sessions/${session}`);
+  navigate(address(`/sessions/${session}`));
 }
 
 async function sendInBranch(input: InputLine, text: string): Promise<void> {

@@ -3,6 +3,7 @@
 Reading order:
 
 - `words`: words and their values after quote removal
+- `plain_lines`: the text without here-documents and continued lines
 - `parser`: the parts of a command
 - `program_table`: which programs run others, and which words are unsafe
 - `programs`: names of programs, wrappers, unsafe words of a command

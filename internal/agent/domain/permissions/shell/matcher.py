@@ -33,8 +33,13 @@ _SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdi
 
 
 def needs_no_rule(part: Part) -> bool:
-    """Return True for a redirect that discards output or reads a file inside the workspace."""
-    if isinstance(part, ParsedCommand) or part.target.kind != "plain":
+    """Return True for a part that starts nothing, such as a test.
+
+    Also for a redirect that discards output or reads a file inside the workspace.
+    """
+    if isinstance(part, ParsedCommand):
+        return part.is_inert
+    if part.target.kind != "plain":
         return False
     path = part.target.text
     is_inside = not part.writes and not part.folder_unknown and allows_path("**", path)

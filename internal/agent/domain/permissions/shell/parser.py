@@ -16,6 +16,7 @@ import msgspec
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Point, Tree
 
+from internal.agent.domain.permissions.shell.plain_lines import plain_lines
 from internal.agent.domain.permissions.shell.programs import changes_directory
 from internal.agent.domain.permissions.shell.words import (
     EXPANSIONS,
@@ -34,6 +35,8 @@ MAX_BARS = 1_000  # the recovery from an error after a pipeline takes quadratic 
 MAX_PARSER_READS = 4_000
 """How often the parser may fetch 1 KB of the text: it may scan all that follows for every token."""
 
+_ARITHMETIC = "arithmetic can hide commands"
+_TOO_LONG = "it is too long to be checked"
 _READ_BYTES = 1024
 _MARK = re.compile(r"[^\w\s]|\s+")
 _BAR = re.compile(r"\|")
@@ -47,7 +50,24 @@ _NUMBER_AT_END = re.compile(rb"(?:^|[\s;&|(){}<>])\d+$")
 _DIGITS = frozenset(
     b"%d" % digit for digit in range(10)
 )  # a POSIX shell reads two digits as a word
-_LOOP_VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
+# programs read names in capitals, and those of proxies
+_OWN_VARIABLE = re.compile(r"(?!\w*_proxy$|histchars$)[a-z_][a-z0-9_]*")
+_FUNCTION = re.compile(r"[A-Za-z_][\w-]*")
+# POSIX shells find these before functions
+_SPECIAL_BUILTINS = frozenset(
+    {"break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift"}
+    | {"source", "times", "trap", "unset"}
+)
+_ARITHMETIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_NUMBER = re.compile(r"-?\d+|\$[#?]|\$\{#\w+\}|\"\$[#?]\"")
+# a variable in arithmetic is evaluated again: its value may be `a[$(rm x)]`
+_EVALUATED = re.compile(
+    r"\$\(\(.*(?:[A-Za-z_]|\$[\d@*]).*|\$\{[#!]?\w+(?:\[(?!\d+\]|[@*]\])|:(?![-+=?\d ]|$)).*",
+    re.DOTALL,
+)
+_SETTERS = frozenset({"read", "mapfile", "readarray", "printf", "getopts"})
+_VARIABLE_TESTS = frozenset({"-v", "-R"})
+_MAX_QUOTED_CHARS = 60
 _RESERVED = re.compile(
     r"if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|coproc|in"
     r"|[{}!]|\[\[|\]\]"
@@ -71,11 +91,16 @@ _STRUCTURES = (
 
 
 class ParsedCommand(msgspec.Struct, frozen=True, gc=False):
-    """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can."""
+    """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can.
+
+    `is_inert`: it starts no program and has no effect beyond the shell, such as a test. What it
+    substitutes, and the body of a function that it calls, are other parts.
+    """
 
     words: tuple[Word, ...]
     assignments: tuple[Word, ...] = ()
     no_rule: str = ""
+    is_inert: bool = False
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):
@@ -110,15 +135,37 @@ class ReadLimit:
 
 def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
     """Return the parts of a command text. Never raises; the time is bounded by the limits above."""
+    limit = limit or ReadLimit()
+    plain = plain_lines(text[:MAX_BYTES])
+    problem = _text_problem(text, is_continued=plain is None and "\\\n" in text)
+    main = _read_parts(text if plain is None else plain.text, limit)
+    documents = () if plain is None else plain.documents
+    inner = [_read_parts(f": <<<{document}", limit) for document in documents]
+    parts = main.parts
+    for each in inner:
+        parts += each.parts[1:]  # after the colon
+    evaluates = any(each.evaluates for each in (main, *inner))
+    if evaluates and any(each.sets_variables for each in (main, *inner)):
+        parts.append(ParsedCommand((), (), _ARITHMETIC))
+    if plain is not None and plain.runs_cat:
+        parts.append(ParsedCommand((Word("cat", "plain", "cat"),), is_inert=True))
+    problems = (problem, *(each.problem for each in (main, *inner)))
+    return Script(tuple(_mark_unknown_folders(parts)), next(filter(None, problems), ""))
+
+
+def _read_parts(text: str, limit: ReadLimit) -> "_Reader":
+    """Return what a text without here-documents consists of."""
     readable = _truncate(text)
-    problem = _text_problem(text, readable)
     raw = encode_for_parser(readable)
-    tree = _parse_tree(raw, limit or ReadLimit())
-    if tree is None:
-        return Script((), problem or "it is too complex to be checked")
     reader = _Reader(raw)
-    reader.read(tree.root_node)
-    return Script(tuple(_mark_unknown_folders(reader.parts)), problem or reader.problem)
+    tree = _parse_tree(raw, limit)
+    if tree is None:
+        reader.problem = "it is too complex to be checked"
+    else:
+        reader.read(tree.root_node)
+    if readable != text:
+        reader.problem = _TOO_LONG
+    return reader
 
 
 def _parse_tree(raw: bytes, limit: ReadLimit) -> Tree | None:
@@ -159,13 +206,17 @@ class _Reader:
         self.raw = raw
         self.parts: list[ParsedCommand | Redirect] = []
         self.problem = ""
+        self.evaluates = False
+        """Arithmetic in it evaluates variables."""
+        self.sets_variables = False
         self._stack: list[tuple[Node, int]] = []
         self._depth = 0
+        self._functions: set[str] = set()  # that are certainly defined from here on
 
     def read(self, root: Node) -> None:
         """Fill `parts` and `problem` from the whole tree."""
         if root.has_error:
-            self._add_problem("it is not valid shell syntax")
+            self._add_problem("it is not valid shell syntax", _first_error(root))
         covered = self.raw[: root.start_byte] + self.raw[root.end_byte :]
         if not _SPACE.fullmatch(covered):
             self._add_problem("the parser skipped a part of it")
@@ -181,6 +232,8 @@ class _Reader:
         if node.type in _WORDS:
             self._word(node)
             return
+        if node.type in {"arithmetic_expansion", "expansion"}:
+            self.evaluates = self.evaluates or bool(_EVALUATED.fullmatch(node_source(node)))
         children = node.children
         if children and not self._is_covered(node, children):
             self._add_problem("the parser skipped a part of it")
@@ -192,7 +245,8 @@ class _Reader:
             handler(self, node)
         else:
             if children and node.is_named and node.type not in _STRUCTURES:
-                self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
+                syntax = node.type.replace("_", " ")
+                self._add_problem(f"the syntax {syntax} is not supported", node)
             self._push(children)
 
     def _check_backquotes(self, node: Node) -> None:
@@ -207,8 +261,15 @@ class _Reader:
         edges_match = _SPACE.fullmatch(head) and _SPACE.fullmatch(tail)
         return bool(edges_match) and self._gaps_match(children, _SPACE)
 
-    def _add_problem(self, reason: str) -> None:
-        self.problem = self.problem or reason
+    def _add_problem(self, reason: str, node: Node | None = None) -> None:
+        """Keep the first problem, with the beginning of the part that has it."""
+        if self.problem:
+            return
+        source = "" if node is None else " ".join(node_source(node).split())
+        if source == " ".join(decode_from_parser(self.raw).split()):
+            source = ""
+        part = f"{source[:_MAX_QUOTED_CHARS]}…" if len(source) > _MAX_QUOTED_CHARS else source
+        self.problem = f"{reason}: {part}" if part else reason
 
     def _push(self, nodes: list[Node] | tuple[Node, ...]) -> None:
         self._stack.extend((node, self._depth + 1) for node in reversed(nodes))
@@ -244,12 +305,18 @@ class _Reader:
                 self._add_problem("the parser skipped a part of it")
         if words and _RESERVED.fullmatch(words[0].source):
             self._add_problem(f"{words[0].source} is a reserved word of the shell")
-        self.parts.append(ParsedCommand(tuple(words), tuple(assignments)))
+        self.sets_variables |= bool(words) and words[0].text in _SETTERS
+        calls_function = bool(words) and words[0].kind == "plain" and not assignments
+        is_inert = calls_function and words[0].text in self._functions
+        part = ParsedCommand(tuple(words), tuple(assignments), is_inert=is_inert)
+        self.parts.append(part)
 
     def _assignment(self, node: Node) -> Word:
         value = node.children[-1]
         if node.child_count == len(("name", "=", "value")) and value.type in _WORDS:
             known = self._word(value)
+        elif value.type == "array":
+            known = self._array(value)
         else:
             self._push(node.children)
             known = Word("", "plain" if value.type == "=" else "unknown", "")
@@ -258,11 +325,24 @@ class _Reader:
         name = node_source(node).partition("=")[0]
         return Word(f"{name}={known.text}", known.kind, node_source(node))
 
+    def _array(self, node: Node) -> Word:
+        """Read the words of an array; of its value nothing is known."""
+        if not self._gaps_match(node.children, _SPACE):
+            self._add_problem("the parser skipped a part of it", node)
+        for child in node.named_children:
+            if child.type in _WORDS or child.type in EXPANSIONS:
+                self._word(child)
+            else:
+                self._push([child])
+        return Word("", "unknown", node_source(node))
+
     def _lone_assignment(self, node: Node) -> None:
         nodes = [node] if node.type == "variable_assignment" else node.children
         found = tuple(self._assignment(child) for child in nodes)
-        reason = "it sets a variable for what follows"
-        self.parts.append(ParsedCommand((), found, reason))
+        self.sets_variables = True
+        is_inert = all(map(_is_own_variable, nodes))
+        reason = "" if is_inert else "it sets a variable for what follows"
+        self.parts.append(ParsedCommand((), found, reason, is_inert))
 
     def _declaration(self, node: Node) -> None:
         words = tuple(
@@ -282,8 +362,10 @@ class _Reader:
         words = tuple(self._test_word(leaf) for leaf in leaves)
         if words[0].text == "[" and any(leaf.type in {"<", ">"} for leaf in leaves):
             self._add_problem("< and > in [ ] are redirections")
-        no_rule = "" if words[0].text == "[" else f"{words[0].text} evaluates what it compares"
-        self.parts.append(ParsedCommand(words, (), no_rule))
+        is_extended = words[0].text == "[["
+        no_rule = "[[ evaluates what it compares" if is_extended and _evaluates(words) else ""
+        is_inert = is_extended and not no_rule
+        self.parts.append(ParsedCommand(words, (), no_rule, is_inert))
 
     def _test_word(self, leaf: Node) -> Word:
         if leaf.is_named:
@@ -292,20 +374,38 @@ class _Reader:
         return Word(source, "plain", source)
 
     def _for(self, node: Node) -> None:
+        self.sets_variables = True
         name = next((node_source(c) for c in node.children if c.type == "variable_name"), "")
-        if node.children[0].type == "select" or not _LOOP_VARIABLE.fullmatch(name):
+        if node.children[0].type == "select" or not _OWN_VARIABLE.fullmatch(name):
             loop = Word(f"{name}=", "unknown", name)
             self.parts.append(ParsedCommand((), (loop,), "it sets a variable for what follows"))
         self._push(node.children)
 
     def _compound(self, node: Node) -> None:
         if node.children[0].type == "((":
-            self.parts.append(ParsedCommand((), (), "arithmetic can hide commands"))
+            self.parts.append(ParsedCommand((), (), _ARITHMETIC))
             self._add_problem("(( is arithmetic in bash and starts commands in other shells")
         self._push(node.children)
 
     def _function(self, node: Node) -> None:
-        self.parts.append(ParsedCommand((), (), "it defines a function"))
+        """Read a function. What its body runs is judged here, not where it is called."""
+        name, following = node.child_by_field_name("name"), node.next_sibling
+        is_certain = (
+            node.parent is not None
+            and node.parent.type == "program"
+            and node.children[0].type != "function"  # other shells run it as a command
+            and (following is None or following.type != "&")
+        )
+        text = "" if name is None else node_source(name)
+        if is_certain and _FUNCTION.fullmatch(text) and text not in _SPECIAL_BUILTINS:
+            self._functions.add(text)
+        self.parts.append(ParsedCommand((), (), is_inert=True))
+        self._push(node.children)
+
+    def _negation(self, node: Node) -> None:
+        after = node.children[0].end_byte
+        if self.raw[after : after + 1] not in b" \t(":  # the shell reads a word that begins with !
+            self._add_problem("a blank is missing after !", node)
         self._push(node.children)
 
     def _comment(self, node: Node) -> None:
@@ -333,7 +433,8 @@ class _Reader:
         duplicates = operator.type in {">&", "<&"} and _is_descriptor(words)
         if operator.type == ">&" and not duplicates:  # bash expands the word twice
             self._add_problem("the target of >& is a number; write > FILE 2>&1")
-        if words and not duplicates:
+        is_file = bool(targets) and targets[0].type != "process_substitution"
+        if words and not duplicates and is_file:
             self.parts.append(Redirect(operator.type != "<", words[0]))
 
     def _check_named_descriptor(self, redirect: Node) -> None:
@@ -359,7 +460,7 @@ class _Reader:
         # once there is a problem, documents may end at the same line, and each would be searched
         is_known = bool(self.problem) or _is_heredoc_unambiguous(self.raw, node, start)
         if others or not is_known:
-            self._add_problem("a here-document is ambiguous")
+            self._add_problem("a here-document is ambiguous", start)
         inert = node_source(start)[:1] in "'\"\\"
         if not inert and any(mark in node_source(part) for part in body for mark in "$`"):
             self._add_problem("a here-document substitutes; quote its delimiter")
@@ -388,7 +489,44 @@ class _Reader:
         "comment": _comment,
         "compound_statement": _compound,
         "function_definition": _function,
+        "negated_command": _negation,
     }
+
+
+def _first_error(root: Node) -> Node | None:
+    """Return the first part that the parser could not read, None for the whole text."""
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        if node is not None and node.is_error:
+            return node
+        if node is not None and node.has_error and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return None
+
+
+def _is_own_variable(assignment: Node) -> bool:
+    """Return True for an assignment to a variable that only the text itself reads."""
+    name, value = assignment.children[0], assignment.children[-1]
+    elements = value.named_children if value.type == "array" else []
+    # a subscript is evaluated
+    has_subscripts = any((element.text or b"").startswith(b"[") for element in elements)
+    return bool(_OWN_VARIABLE.fullmatch(node_source(name))) and not has_subscripts
+
+
+def _evaluates(words: tuple[Word, ...]) -> bool:
+    """Return True if a test evaluates arithmetic, which can start commands, or may do so."""
+    for at, word in enumerate(words):
+        around = words[max(at - 1, 0)], words[min(at + 1, len(words) - 1)]
+        if word.text in _ARITHMETIC_TESTS and not all(
+            _NUMBER.fullmatch(operand.source) for operand in around
+        ):
+            return True
+        if word.text in _VARIABLE_TESTS and not re.fullmatch(r"\w+", around[1].source):
+            return True
+    return False
 
 
 def _is_descriptor(words: list[Word]) -> bool:
@@ -407,13 +545,13 @@ def _leaves(node: Node) -> list[Node]:
     return leaves
 
 
-def _text_problem(text: str, readable: str) -> str:
-    """Return why a command text cannot be checked at all, or ""."""
-    if readable != text or len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        return "it is too long to be checked"
+def _text_problem(text: str, *, is_continued: bool) -> str:
+    """Return why a text cannot be checked at all, or ""."""
+    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        return _TOO_LONG
     if char := find_invisible(text):
         return f"it contains the invisible character {char!a}"
-    if "\\\n" in text:
+    if is_continued:
         return "it continues a line with a backslash; write it on one line"
     return ""
 

@@ -334,12 +334,12 @@ WRAPPERS = split_names(
 )
 KNOWN_PROGRAMS = frozenset(UNSAFE_WORDS) | split_names(
     """
-    : true false echo pwd dirs type hash test times ulimit umask getopts kill logout return
-    exit break continue shift suspend disown bg fg caller which whereis whatis apropos help ls
-    dir vdir cat tac head tail nl od hexdump strings cut paste join comm tr fold fmt pr expand
-    unexpand column rev colrm csplit wc sum cksum md5sum sha1sum sha224sum sha256sum sha384sum
-    sha512sum b2sum base32 base64 basenc bc cp mv ln rm rmdir mkdir mkfifo mknod mktemp touch
-    install chmod chown chgrp chattr lsattr stat truncate dd shred link unlink readlink
+    : true false echo pwd dirs type hash test [[ times ulimit umask getopts kill logout
+    return exit break continue shift suspend disown bg fg caller which whereis whatis apropos
+    help ls dir vdir cat tac head tail nl od hexdump strings cut paste join comm tr fold fmt pr
+    expand unexpand column rev colrm csplit wc sum cksum md5sum sha1sum sha224sum sha256sum
+    sha384sum sha512sum b2sum base32 base64 basenc bc cp mv ln rm rmdir mkdir mkfifo mknod mktemp
+    touch install chmod chown chgrp chattr lsattr stat truncate dd shred link unlink readlink
     realpath basename dirname pathchk du df free uptime who whoami w id groups users logname
     uname nproc arch tty stty tput clear reset sleep usleep seq yes factor expr numfmt
     printenv tsort ps pgrep pkill killall pidof top htop vmstat iostat lsof fuser lsblk lscpu

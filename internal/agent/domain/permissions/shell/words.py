@@ -28,6 +28,8 @@ _BARE = frozenset(
     | {"special_variable_name", "heredoc_start", "file_descriptor"}
 )
 _BARE_TEXT = re.compile(r"(?:[^\s'\"`$\\|&;()<>]|\\[^\n])+")
+# the pattern behind =~; a dollar sign that begins no expansion ends a line
+_REGEX_TEXT = re.compile(r"(?:[^\s'\"`$\\&;<>]|\\[^\n]|\$(?=\)|$|\|))+")
 _PLAIN = frozenset({"word", "number", "command_name"})
 _PLAIN_TEXT = re.compile(r"[\w./:@%+,=-]+", re.ASCII)
 _RAW_TEXT = re.compile(r"'[^']*'")
@@ -101,6 +103,8 @@ def parse_word(node: Node) -> WordReading:
     source = node_source(node)
     if _PLAIN_TEXT.fullmatch(source) and node.type in _PLAIN:
         return WordReading(Word(source, "plain", source))
+    if node.type == "process_substitution":  # the shell puts a path in its place
+        return WordReading(Word("/dev/fd/", "open", source), (node,))
     pieces = [_piece(child) for child in _pieces_of(node)]
     text = "".join(piece.text for piece in pieces)
     mask = "".join(piece.mask for piece in pieces)
@@ -132,6 +136,8 @@ def _kind(text: str, mask: str) -> WordKind:
 
 def _piece(node: Node) -> _Piece:
     source = node_source(node)
+    if node.type == "regex" and _REGEX_TEXT.fullmatch(source):
+        return _Piece(source, "x" * len(source))
     if node.type in _BARE:
         text = _BARE_ESCAPE.sub(r"\1", source)
         return _Piece(text, _BARE_ESCAPE.sub("x", source), (), bool(_BARE_TEXT.fullmatch(source)))

@@ -11,9 +11,10 @@ from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.exit_codes import OK, USAGE, CliExit
 from internal.channels.cli.id_lookup import find_id
 from internal.channels.cli.output import Output, print_error
-from internal.channels.cli.records import GrantedRole, format_minute
+from internal.channels.cli.records import GrantedRole
 from internal.channels.cli.task_request import decode_argument
 from internal.i18n.catalog import MessageCatalog
+from internal.normal_forms.time_zones import format_moment
 
 _USAGE = "Usage: larkspur pair [--role ROLE] | pair list | pair remove ID"
 
@@ -75,5 +76,5 @@ async def _create(
     left = datetime.fromisoformat(expires) - datetime.now().astimezone()
     print_error(messages("pair", minutes=round(left.total_seconds() / 60), code=code))
     granted = messages(f"role_{role}")
-    print_error(messages("pair_role", role=granted, time=format_minute(expires)))
+    print_error(messages("pair_role", role=granted, time=format_moment(expires)))
     return OK

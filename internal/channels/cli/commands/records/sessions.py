@@ -15,6 +15,7 @@ from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.output import Output
 from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.task_request import decode_argument
+from internal.normal_forms.time_zones import format_moment
 
 _LIMIT, _MAX_LIMIT = 50, 500
 _USAGE = (
@@ -93,8 +94,8 @@ async def _move(client: GatewayClient, written: str, host: str, output: CommandO
     place = f"host {host}" if host else "any host"
     output.line(f"The next task of {session_id} is executed by {place}.")
     if moved.saved:
-        saved = moved.saved[:16].replace("T", " ")
-        output.line(f"It has the files of the archive of {saved} UTC; later changes are not in it.")
+        saved = format_moment(moved.saved)
+        output.line(f"It has the files of the archive of {saved}; later changes are not in it.")
     elif moved.previous:
         output.line(f"The files of the session stay on host {moved.previous}; it starts without.")
     return OK

@@ -17,7 +17,7 @@ from internal.channels.cli.headless.report import RunReport
 from internal.channels.cli.headless.runner import HeadlessRunner
 from internal.channels.cli.id_lookup import find_question
 from internal.channels.cli.output import Output, print_error
-from internal.channels.cli.task_request import Ids, decode_argument
+from internal.channels.cli.task_request import Ids, decode_argument, decode_input
 
 _MAX_STEPS_BYTES = 1_000_000
 
@@ -112,4 +112,4 @@ def _read_text(path: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         message = f"The file {decode_argument(path)} cannot be read: {reason}."
         raise CliExit(USAGE, message) from None
-    return content.decode("utf-8", "replace")
+    return decode_input(content)[0]

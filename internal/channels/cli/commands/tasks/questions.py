@@ -10,7 +10,7 @@ from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.question_text import answer_command
-from internal.channels.cli.records import format_minute
+from internal.normal_forms.time_zones import format_moment
 
 _LIMIT = 500
 
@@ -38,7 +38,7 @@ def run(args: Namespace, context: CommandContext) -> int:
             cells = (short_id(one.question_id), *one.cells[1:])
             output.line("  ".join(one_line(cell) for cell in cells))
             if one.status == "open":
-                until = messages("until", time=format_minute(one.expires))
+                until = messages("until", time=format_moment(one.expires))
                 for line in (*answer_command(one.view, messages), until):
                     output.line(f"  {line}")
         if not found:

@@ -3,11 +3,12 @@
 import asyncio
 import os
 import signal
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from internal.channels.cli.records import RunCommand
+from internal.terminal_screen.screen import OutputScreen
+from internal.text_encodings.stream import StreamDecoder
 
 _MAX_KEPT = 8_000
 """Characters of the output of a command that the model gets: its end."""
@@ -27,7 +28,7 @@ class _Output(asyncio.SubprocessProtocol):
         self.ended = asyncio.Event()
         """Every process that could write has exited."""
         self._show = show
-        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._decoder, self._screen = StreamDecoder(), OutputScreen()
         self._rest = ""
         self._shown = 0
         self._tail = ""
@@ -35,7 +36,7 @@ class _Output(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - as inherited
         """Show the complete lines."""
         text = self._decoder.decode(data)
-        self._tail = (self._tail + text)[-_MAX_KEPT - 1 :]
+        self._tail = (self._tail + self._screen.feed(text))[-_MAX_KEPT - 1 :]
         *lines, self._rest = (self._rest + text)[-_MAX_KEPT * 20 :].split("\n")
         self._show(lines[: max(_MAX_SHOWN_LINES - self._shown, 0)])
         self._shown += len(lines)
@@ -56,7 +57,8 @@ class _Output(asyncio.SubprocessProtocol):
                 await self.ended.wait()
         if self._rest:
             self._show([self._rest])
-        return self._tail if len(self._tail) <= _MAX_KEPT else f"[…]{self._tail[-_MAX_KEPT:]}"
+        tail = self._tail + self._screen.rest()
+        return tail if len(tail) <= _MAX_KEPT else f"[…]{tail[-_MAX_KEPT:]}"
 
 
 class ShellRunner:

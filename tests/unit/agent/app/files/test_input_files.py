@@ -45,6 +45,8 @@ SESSION = SessionId("session-1")
         ("con", "_con"),
         ("NUL.txt", "_NUL.txt"),
         ("  two   words .txt ", "two words .txt"),
+        ("Shot 9.41\u202fAM.png", "Shot 9.41 AM.png"),
+        ("cafe\u0301.txt", "caf\u00e9.txt"),
         ("___", "file"),
     ],
 )

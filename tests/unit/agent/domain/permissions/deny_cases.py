@@ -109,7 +109,7 @@ BASIC = [
     Row("xargs $X", "N"),
     Row("ls (", "N"),
     Row("ls \u202e", "N"),
-    Row("sh -c 'r\\\nm x'", "N"),
+    Row("sh -c 'r\\\nm x'", "D"),
     Row("sh -c 'ls'", "A"),
     Row("find . -exec sh -c 'ls (' \\;", "N"),
     Row("python -c 'print(1)'", "A"),
@@ -166,6 +166,24 @@ BASIC = [
 
 # Commands that start a denied program, or may start one, in the ways that are known.
 DENY_CLASSES: dict[str, list[Row]] = {
+    "commands of every day": [
+        Row("python - <<'E' 2>&1 | tail -5\nrm = 1\nE", "A"),
+        Row("cat > notes <<'E'; ls\nrm x\nE", "A"),
+        Row("git commit -m \"$(cat <<'E'\nrm the file; it's old\nE\n)\"", "A"),
+        Row('files=(a b); for f in "${files[@]}"; do wc -l "$f"; done', "A"),
+        Row("[[ $x == rm ]] && echo a", "A"),
+        Row("[[ $x =~ ^a.*$ ]] || exit 1", "A"),
+        Row("diff <(sort a) <(sort b)", "A"),
+        Row("ls \\\n  -la", "A"),
+        Row("cat <<E | rm x\n$HOME\nE", "D"),
+        Row("files=($(rm x))", "D"),
+        Row("diff <(rm x) a", "D"),
+        Row("[[ $(rm x) == a ]]", "D"),
+        Row("r\\\nm x", "D"),
+        Row("cat <<'A' <<'B'; rm x\na\nA\nb\nB", "D"),
+        Row('x=(rm x); "${x[@]}"', "N"),
+        Row('f() { "$@"; }; f rm x', "N"),
+    ],
     "a shell that reads its program from elsewhere": [
         Row("echo 'rm x' | bash -euo pipefail", "N"),
         Row("echo 'rm x' | bash -o posix", "N"),
@@ -369,7 +387,7 @@ DENY_CLASSES: dict[str, list[Row]] = {
         Row("<x rm y", "D"),
         Row("<&- rm y", "D"),
         Row("git <<<a push", "D"),
-        Row("git <<E push\nE", "N"),
+        Row("git <<E push\nE", "D"),
         Row("git <&- log", "N"),
         Row("ls <&-", "A"),
         Row("ls 2>&-", "A"),

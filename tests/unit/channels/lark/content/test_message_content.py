@@ -45,6 +45,41 @@ def test_a_text_is_read_with_its_mentions(content: object, said: str) -> None:
     assert read(content, "text", *named) == MessageContent(said)
 
 
+CODE = "def pay(x):\n    if x > 0:\n\treturn  {'a':   1}\n\na:\n  - b:    c"
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (f"@_user_1 fix:\n{CODE}", f"fix:\n{CODE}"),
+        (f"@_user_1\n{CODE}", CODE),
+        (f"@_user_1     x = 1\n{CODE}", f"    x = 1\n{CODE}"),
+        (f"{CODE}\n@_user_1", CODE),
+        (f"{CODE} @_user_1", CODE),
+        (f"{CODE}\n@_user_1 why?", f"{CODE}\nwhy?"),
+        (f"ask @_user_1 and @_user_1 now\n{CODE}", f"ask and now\n{CODE}"),
+        (f"@_user_2 @_user_1\n{CODE}", f"@Two\n{CODE}"),
+        (f"    @_user_1\n{CODE}", f"    \n{CODE}"),
+        ("请@_user_1 看：\n  一", "请看：\n  一"),  # noqa: RUF001 - so people write
+        ("ask @_user_1, please", "ask, please"),
+        ("@_user_1\u00a0a  b", "a  b"),
+        ("@_user_1", ""),
+        (" @_user_1 \n", ""),
+    ],
+)
+def test_only_a_mention_and_the_blank_beside_it_are_removed(sent: str, said: str) -> None:
+    mentions = (Mention("@_user_1", BOT, "Larkspur"), Mention("@_user_2", "ou_2", "Two"))
+    assert read({"text": sent}, "text", *mentions) == MessageContent(said)
+
+
+def test_code_in_a_post_stays_as_it_is() -> None:
+    lines = [[{"tag": "text", "text": line}] for line in CODE.split("\n")]
+    lines[0].insert(0, {"tag": "text", "text": " "})
+    lines[0].insert(0, {"tag": "at", "user_id": "@_user_1", "user_name": "Larkspur"})
+    mention = Mention("@_user_1", BOT, "Larkspur")
+    assert read({"content": lines}, "post", mention) == MessageContent(CODE)
+
+
 def test_a_name_that_looks_like_a_key_stays_a_name() -> None:
     mentions = (Mention("@_user_1", "ou_1", "_user_2\n#"), Mention("@_user_2", "ou_2", "Two"))
     said = read({"text": "@_user_1 @_user_2"}, "text", *mentions)
@@ -146,6 +181,7 @@ def test_deeply_nested_content_is_read_without_failure(kind: str, depth: int) ->
         ("<p>hello</p>", "hello"),
         ("<p>one</p><p>two</p>", "one\ntwo"),
         ("<p>one</p>\n<p>two</p>", "one\ntwo"),
+        ("<p>def f():</p><p>    return  1</p>", "def f():\n    return  1"),
         ("a <p>b</p>", "a <p>b</p>"),
         ("<p>", "<p>"),
         ("", ""),

@@ -85,7 +85,11 @@ def test_a_relative_path_is_unknown_after_a_change_of_directory() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A=1", "f() { ls; }", "((x))", "export A=1", "[[ a ]]", "for X in a; do ls; done"]
+    "text",
+    [
+        *("A=1", "((x))", "export A=1", "[[ $a -eq 1 ]]", "for X in a; do ls; done"),
+        "x=1; echo $((x))",
+    ],
 )
 def test_a_part_that_changes_the_shell_cannot_be_covered_by_a_rule(text: str) -> None:
     reasons = [p.no_rule for p in parse_script(text).parts if isinstance(p, ParsedCommand)]
@@ -97,7 +101,7 @@ def test_a_part_that_changes_the_shell_cannot_be_covered_by_a_rule(text: str) ->
     [
         "ls 'x",
         "if true",
-        "a <<E\n$(x)\nE",
+        "a <<E\n$(x)\n",
         "(" * (MAX_DEPTH + 2) + "a" + ")" * (MAX_DEPTH + 2),
         "a " * MAX_BYTES,
         "a|" * (MAX_BARS + 1) + "a",
@@ -118,3 +122,17 @@ def test_the_parts_of_a_long_script_are_freed_without_a_garbage_collection() -> 
         assert gc.collect() < 100
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "ls; for ((i=0; i<3; i++)); do ls; done",
+            "the syntax c style for statement is not supported: for ((i=0; i<3; i++)); do ls; done",
+        ),
+        ("if true", "it is not valid shell syntax"),
+    ],
+)
+def test_a_problem_names_the_part_that_has_it(text: str, problem: str) -> None:
+    assert parse_script(text).problem == problem
