@@ -4,7 +4,18 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from internal.agent.domain.events.envelope import RunIds, rfc3339
+import msgspec
+
+from internal.agent.app.runs.creation import load_task, new_task_ids
+from internal.agent.app.runs.finalization import (
+    end_events,
+    finalize_run,
+    stop_outcome,
+    summarize,
+    with_totals,
+)
+from internal.agent.domain.errors import RunStopped
+from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339
 from internal.agent.domain.events.types import (
     Event,
     NodeCompleted,
@@ -31,18 +42,26 @@ async def fill(home: Path, iterations: int = ITERATIONS) -> str:
             events = [one for n in range(first, first + 100) for one in iteration(n)]
             await app.store(run, *events)
         used = Usage(100 * iterations, 20 * iterations)
-        await app.database.write(partial(save_usage, run, used))
-        await app.client.post(f"/api/tasks/{run.task_id}/stop", {})
+        await app.database.write(partial(stop, run, used))
         return run.session_id
 
 
-def save_usage(ids: RunIds, usage: Usage) -> Write[None]:
-    """Store what the replies of a run used, as the engine does."""
+def stop(ids: RunIds, usage: Usage) -> Write[list[EventRecord]]:
+    """Store that a person stopped a run, and what its replies used, as the engine does."""
     stores = Stores()
     run = yield from stores.runs.get(ids.run_id)
     assert run is not None
-    model, now = "claude-sonnet-4-5", rfc3339(datetime.now(UTC))
-    yield from stores.usage.save(run, LOCAL_OWNER.id, model, usage=usage, cost=None, now=now)
+    task = yield from load_task(stores, run)
+    outcome = stop_outcome(RunStopped(LOCAL_OWNER.id, "web"))
+    result = summarize(run, task, None, outcome, ended=rfc3339(datetime.now(UTC)))
+    used = result.end._replace(usage=usage)
+    result = msgspec.structs.replace(result, end=used)
+    updated, cancelled = end_events(run, result, None, outcome)
+    first = yield from stores.events.reserve_seqs_of_idle_run(run.id, 2)
+    yield from finalize_run(stores, run, task, result=result, ids=new_task_ids())
+    last = yield from with_totals(stores, run, cancelled)
+    ended = [(updated, used.ended), (last, used.ended)]
+    return (yield from stores.events.append(ids, first, ended))
 
 
 def iteration(n: int) -> list[Event]:
