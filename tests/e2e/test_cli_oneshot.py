@@ -226,7 +226,7 @@ async def test_session_is_continued(way: str, home: Path, environ: dict[str, str
     places = [said.index(word) for word in ("A?", "first", "B?", "second", "C?")]
     assert places == sorted(places)
     assert (listed.code, listed.out) == (2, b"")
-    assert re.search(rf"{session}  \S+  my talk\n", listed.err)
+    assert re.search(rf"{session}  \S+ \S+  my talk\n", listed.err)
 
 
 @PROCESS
@@ -245,7 +245,9 @@ async def test_standard_input_and_files_are_part_of_the_task(
     assert blocks[0]["type"] == "image_url"
     words = "".join(block["text"] for block in blocks if block["type"] == "text")
     assert "the note" in words
-    assert "compare\n\n<stdin>\npiped \ufffd words\n</stdin>" in words
+    # A single byte that is not UTF-8 is guessed, and the model is told so.
+    assert "compare\n\n<stdin>\n[Encoding: " in words
+    assert re.search(r"which is a guess: .*\]\npiped . words\n</stdin>", words)
     assert "only this" in json.dumps(cli.model.requests[1]["messages"])
 
 

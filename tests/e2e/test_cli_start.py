@@ -173,7 +173,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], work: 
         (["-p", "x", "--allow", "((("], "((("),
         (["-p", "x", "--config", "no-such.yaml"], "no-such.yaml"),
         (["config"], "action"),
-        ([b"-p", b"\xff", b"--\xfe"], "\ufffd"),
+        ([b"-p", b"\xff", b"--\xfe"], "unrecognized arguments: --"),
     ],
 )
 @pytest.mark.first_rows(4)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.app.files.artifacts import CLOCK_TICK_NS
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.artifacts import ArtifactFilter
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -20,6 +21,14 @@ TOOL = Call("write_file", {"path": "output/tool.md", "content": "by a tool\n"})
 COMMAND = Call("shell", {"command": "cat output/tool.md; echo by a command > output/command.md"})
 READ = Call("read_file", {"path": "./output/command.md"})
 SCRIPT = [*(Reply(calls=[call]) for call in (TOOL, COMMAND, READ)), Reply("done")]
+
+
+def wait_until_old(file: Path, probe: Path) -> None:
+    """Return once the clock of the file system is so far on that a run begins after a file."""
+    while True:
+        probe.touch()
+        if probe.stat().st_ctime_ns - file.stat().st_ctime_ns > 2 * CLOCK_TICK_NS:
+            return
 
 
 async def approve_to_the_end(here: Core, made: Submitted) -> list[dict[str, Any]]:
@@ -64,7 +73,9 @@ async def test_tools_and_commands_share_the_folder_and_its_files_are_given(
 ) -> None:
     folder = tmp_path / "project"
     (folder / "output").mkdir(parents=True)
-    (folder / "output" / "own.txt").write_text("there before\n")
+    own = folder / "output" / "own.txt"
+    own.write_text("there before\n")
+    wait_until_old(own, tmp_path / "probe")
     options: dict[str, Any] = {"workspace": str(folder)} if place == "person" else {}
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     async with core(home, SCRIPT, environ) as here:
@@ -96,6 +107,7 @@ async def test_a_folder_of_a_person_gives_only_what_the_run_changed(
     (folder / "output").mkdir(parents=True)
     for name in ("kept.txt", "changed.txt"):
         (folder / "output" / name).write_text("before\n")
+        wait_until_old(folder / "output" / name, tmp_path / "probe")
     calls = [Call("shell", {"command": f"echo {word} >> output/changed.txt"}) for word in "ab"]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
     async with core(home, script, NO_GATES) as here:

@@ -65,8 +65,8 @@ MAX_MANIFEST_ENTRIES = 25
 MAX_NAMED_FILES = 10
 """Files that a result names; further ones are counted."""
 _HEAD_BYTES = 4_096
-# the clock of a file system may be behind that of the process by one of its ticks
-_CLOCK_TICK_NS = 20_000_000
+CLOCK_TICK_NS = 20_000_000
+"""How far the clock of a file system may be behind that of the process."""
 _SHORT_ID = 8
 
 
@@ -389,7 +389,7 @@ def _changes_caption(changes: WorktreeChanges, task_id: TaskId) -> str:
 def _began_ns(run: Run) -> int:
     """Return when a run began in ns since 1970, as the clocks of file systems show it."""
     began = datetime.fromisoformat(run.started) if run.started else None
-    return 0 if began is None else int(began.timestamp() * 1_000_000_000) - _CLOCK_TICK_NS
+    return 0 if began is None else int(began.timestamp() * 1_000_000_000) - CLOCK_TICK_NS
 
 
 def _shared_name(path: str) -> str:
