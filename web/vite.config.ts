@@ -39,7 +39,7 @@ function smallIcons(): Plugin {
 
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|highlight\.js|katex|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
 const WAITING =
-  /(src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)|icons[\\/]undo-2)\./;
+  /(src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)|icons[\\/](corner-down-left|undo-2))\./;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/](shortcuts|dialogs))/;
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
@@ -48,7 +48,7 @@ const FILES =
   /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](changes|commands|files|upload)|i18n[\\/](changes|files)|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
 /** Icons that only these modules use; otherwise each set of them is a chunk. */
 const FILE_ICONS =
-  /icons[\\/](archive|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
+  /icons[\\/](archive|chevron-down|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
 
 const SESSIONS =
   /(src[\\/](components[\\/]sessions|i18n[\\/]sessions)|icons[\\/](ellipsis|mail-open|messages-square|package|package-open|pin|pin-off|sliders-horizontal|square-terminal|text-search)\.)/;
@@ -60,7 +60,7 @@ const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]set
 const OPERATION = /src[\\/](components[\\/]operation|i18n[\\/]operation)/;
 
 const TASK_MODES =
-  /(src[\\/](components[\\/]composer[\\/]task_modes|i18n[\\/]modes)|icons[\\/](list-checks|shield-exclamation-point)\.)/;
+  /(src[\\/](components[\\/]composer[\\/]task_modes|i18n[\\/]modes)|i18n[\\/]modes\.\w+|icons[\\/](list-checks|shield-exclamation-point)\.)/;
 
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {

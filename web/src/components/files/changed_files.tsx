@@ -5,9 +5,12 @@ import { fileOfWorkspace, listChanges, showDiff, undoChange, type FileChangeView
 import { useChangeMessages } from '../../i18n/changes';
 import { useMessages } from '../../i18n/catalog';
 import { displayName } from '../../lib/file_name';
-import { Diff } from '../decision/code_text';
+import { lazyComponent } from '../../lib/lazy';
 import { Dialog } from '../layout/dialog';
 import { FilePreview } from './file_preview';
+
+// The decision chunk imports this one: a static import of it here would be a circle.
+const Diff = lazyComponent(() => import('../decision/code_text').then((module) => module.Diff));
 
 /** The files of the workspace that runs of a session changed. `revision` grows with their changes. */
 export function ChangedFiles({ session, revision }: { session: string; revision: number }) {
