@@ -488,12 +488,6 @@ async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path)
         assert (home / "workspaces" / made.session_id / "output").is_dir()
 
 
-async def test_a_missing_workspace_is_refused_before_there_is_a_task(home: Path) -> None:
-    async with core(home, []) as here:
-        with pytest.raises(InvalidRequest, match="is not a folder"):
-            await here.submit("work", workspace=str(home / "gone"))
-
-
 async def test_a_workspace_that_is_gone_by_then_fails_the_run(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
