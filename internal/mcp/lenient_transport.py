@@ -3,7 +3,7 @@
 from collections import deque
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from mcp.client._transport import TransportStreams
 from mcp.shared._stream_protocols import ReadStream, WriteStream
@@ -24,6 +24,7 @@ from internal.mcp.message_parser import DamagedMessage
 MAX_SHOWN_CHARS = 200
 
 _Received = SessionMessage | Exception
+_Stream = TypeVar("_Stream", bound=ReadStream[Any] | WriteStream[Any])
 
 
 class UnreadableMessage(Exception):
@@ -105,9 +106,31 @@ class LenientTransport(AbstractAsyncContextManager[TransportStreams]):
         return await self._inner.__aexit__(kind, error, trace)
 
 
-class _CorrectedStream:
-    def __init__(self, inner: ReadStream[_Received], requests: OpenRequests) -> None:
+class _Wrapper(Generic[_Stream]):
+    """A stream around another one, with which it is opened and closed."""
+
+    def __init__(self, inner: _Stream, requests: OpenRequests) -> None:
         self._inner, self._requests = inner, requests
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class _CorrectedStream(_Wrapper[ReadStream[_Received]]):
+    def __init__(self, inner: ReadStream[_Received], requests: OpenRequests) -> None:
+        super().__init__(inner, requests)
         self._waiting: deque[_Received] = deque()
 
     @property
@@ -119,9 +142,6 @@ class _CorrectedStream:
             self._waiting.extend(self._requests.correct(await self._inner.receive()))
         return self._waiting.popleft()
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
     def __aiter__(self) -> Self:
         return self
 
@@ -130,38 +150,11 @@ class _CorrectedStream:
             self._waiting.extend(self._requests.correct(await anext(self._inner)))
         return self._waiting.popleft()
 
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
-
-
-class _NotedStream:
-    def __init__(self, inner: WriteStream[SessionMessage], requests: OpenRequests) -> None:
-        self._inner, self._requests = inner, requests
-
+class _NotedStream(_Wrapper[WriteStream[SessionMessage]]):
     async def send(self, item: SessionMessage, /) -> None:
         self._requests.note(item)
         await self._inner.send(item)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)

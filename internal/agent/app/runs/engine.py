@@ -492,12 +492,12 @@ class ReactEngine:
         self._repairs.add(reply.model, repairs)
         message = Message("assistant", repaired.parts)
         thinking = truncate_json(message.thinking, MAX_THINKING_BYTES)
-        room = MAX_JSON_BYTES - MAX_THINKING_BYTES * bool(thinking)
-        room -= MAX_CALL_IDS_BYTES * (len(message.calls) > 1)
+        max_bytes = MAX_JSON_BYTES - MAX_THINKING_BYTES * bool(thinking)
+        max_bytes -= MAX_CALL_IDS_BYTES * (len(message.calls) > 1)
         summary = OutputSummary(
             node_id=stream.node_id,
             iteration=iteration,
-            content=truncate_json(message.text, room),
+            content=truncate_json(message.text, max_bytes),
             tool_call_count=len(message.calls),
             llm_duration_ms=self._elapsed_ms(started_at),
             llm_request_id=reply.request_id,
