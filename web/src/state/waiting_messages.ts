@@ -25,7 +25,7 @@ export function useWaitingMessages(session: string): readonly WaitingMessage[] {
 let lastRequest = 0;
 
 /** Load the messages of a session; without the server they stay as they are until the next event. */
-export async function loadWaiting(session: string): Promise<void> {
+async function loadWaiting(session: string): Promise<void> {
   const request = ++lastRequest;
   try {
     const response = await send(`${path(session)}/messages?limit=1`);
