@@ -14,6 +14,9 @@ from hypothesis import settings
 from internal.agent.domain.secrets import clear_secrets
 from internal.config.home import prepare
 from tests.support.property_examples import QUICK
+from tests.support.traced_threads import trace_in_turn
+
+trace_in_turn()
 
 settings.register_profile(QUICK, max_examples=20, deadline=None)
 

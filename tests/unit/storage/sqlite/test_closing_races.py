@@ -30,15 +30,10 @@ _CANARIES = 4
 
 @pytest.fixture(autouse=True)
 def _frequent_switches() -> Generator[None]:
-    """Let threads take turns after almost every instruction, without measuring their coverage.
-
-    That sets a trace function in each new thread: see `_SETTING_TRACE`.
-    """
-    interval, trace = sys.getswitchinterval(), threading.gettrace()
+    """Let threads take turns after almost every instruction."""
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    threading.settrace(None)
     yield
-    threading.settrace(trace)
     sys.setswitchinterval(interval)
 
 
@@ -49,10 +44,6 @@ def _open_canaries(folder: Path) -> list[int]:
 
 def _foreign_bytes(folder: Path) -> int:
     return sum((folder / f"canary-{n}").stat().st_size for n in range(_CANARIES))
-
-
-_SETTING_TRACE = threading.Lock()
-"""On Python 3.11, threads that set a trace function at the same moment fail with an error."""
 
 
 class _Paused:
@@ -82,15 +73,13 @@ class _Paused:
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
-        with _SETTING_TRACE:
-            sys.settrace(self._trace)
+        sys.settrace(self._trace)
         try:
             self._function()
         except BaseException as error:  # noqa: BLE001 - reported
             self.error = error
         finally:
-            with _SETTING_TRACE:
-                sys.settrace(None)
+            sys.settrace(None)
             self._stopped.set()
 
     def _trace(self, frame: FrameType, event: str, _argument: object) -> Any:
