@@ -25,13 +25,19 @@ from internal.agent.ports.mcp import (
 )
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.agent.ports.workspaces import TreePage
+from internal.channels.web.completions import chat_completions
+from internal.channels.web.completions.answers import MAX_RUN_SECONDS
+from internal.channels.web.completions.chat_completions import (
+    ChatCompletion,
+    ChatCompletionRequest,
+)
+from internal.channels.web.completions.models import CompletionModels, list_completion_models
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
     artifacts,
     attachments,
     changes,
-    chat_completions,
     dead_letters,
     events,
     feedback,
@@ -65,11 +71,6 @@ from internal.channels.web.routes.changes import (
     FileChangeView,
     TreeQuery,
     WorkspaceFileQuery,
-)
-from internal.channels.web.routes.chat_completions import (
-    ChatCompletion,
-    ChatCompletionRequest,
-    CompletionModels,
 )
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
@@ -195,11 +196,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         chat_completions.create_chat_completion,
         ChatCompletion,
         body=ChatCompletionRequest,
-        max_wait_seconds=chat_completions.MAX_WAIT_SECONDS,
+        max_wait_seconds=MAX_RUN_SECONDS,
         errors=(404, 409, 502),
         max_body_bytes=_FILES_BODY_BYTES,
     ),
-    Endpoint("GET", "/v1/models", chat_completions.list_completion_models, CompletionModels),
+    Endpoint("GET", "/v1/models", list_completion_models, CompletionModels),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskDetails),
     Endpoint(
