@@ -1,0 +1,1 @@
+"""The model APIs of other programs: chat completions, answered by tasks."""
