@@ -50,7 +50,7 @@ Runtime = Literal["python", "node", "bash"]
 RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
 """The languages in which `run_code` runs programs, and what each needs of the sandbox."""
 
-Resource = Literal["memory", "processes", "output", "disk"]
+Resource = Literal["memory", "processes", "output", "disk", "connections"]
 
 
 class SandboxResult(msgspec.Struct, frozen=True):

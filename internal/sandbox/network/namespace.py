@@ -24,13 +24,13 @@ class NetworkNamespace:
         self._link = link
         self._asking = asyncio.Lock()
 
-    async def listen(self, port: int) -> socket.socket:
-        """Return a socket that listens on 127.0.0.1.
+    async def listen(self, port: int, address: str = "127.0.0.1") -> socket.socket:
+        """Return a socket that listens on an address, which is made one of the namespace.
 
         Raises:
-            ToolError: the port is taken, or the namespace cannot be entered.
+            ToolError: the port is taken, or the namespace cannot be entered or have the address.
         """
-        return await self._open(f"listen {port}")
+        return await self._open(f"listen {port} {address}")
 
     async def connect(self, port: int) -> socket.socket:
         """Return a socket that is connected to a port of 127.0.0.1 or ::1.

@@ -8,6 +8,7 @@ _EXCEEDED: dict[Resource, str] = {
     "output": "[ended: the command wrote more output than it may]",
     "disk": "[the files of this session take more disk space than they may: delete some. Until then"
     " commands write no files]",
+    "connections": "[the command had more connections open at once than it may: some were broken]",
 }
 
 
