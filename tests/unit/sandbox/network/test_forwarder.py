@@ -348,6 +348,7 @@ async def test_nothing_is_left_when_larkspur_is_killed(place: Place) -> None:
     ended = asyncio.Event()
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"held\n")
         await reader.read()
         writer.close()
         ended.set()
@@ -359,7 +360,7 @@ async def test_nothing_is_left_when_larkspur_is_killed(place: Place) -> None:
             "from tests.unit.sandbox.network.test_forwarder import Place, access\n"
             "place = Place(Path(sys.argv[1]))\n"
             "place.take = lambda chunk: print(chunk.decode(), flush=True)\n"
-            f"script = 'exec 3<>/dev/tcp/127.0.0.1/{port}; echo held; read <&3'\n"
+            f"script = 'exec 3<>/dev/tcp/127.0.0.1/{port}; read -u 3 line; echo $line; read -u 3'\n"
             f"network = access('127.0.0.1:{port}')\n"
             "asyncio.run(place.sandbox.run(place.command(script, network), place.take))\n"
         )
