@@ -11,7 +11,7 @@ import msgspec
 
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.permissions.network import network_access
+from internal.agent.domain.permissions.network import network_access, private_access
 from internal.agent.domain.permissions.rules import Rule, parse_rule
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.input_forms import InputReply
@@ -23,6 +23,7 @@ from internal.mcp.connection import ServerConnection, load_sdk
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
+from internal.mcp.launch.reach import describe_reach
 from internal.mcp.launch.requirements import Requirements, find_requirements
 from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.loopback import listening
@@ -144,6 +145,10 @@ class McpServers:
             return None
         able = self._sandbox.capabilities
         return find_requirements(definition, able, own_path=self._own_path)
+
+    def describe_reach(self, definition: ServerDefinition) -> list[str]:
+        """Return sentences about hosts that a command cannot reach as its definition says."""
+        return describe_reach(definition, self._sandbox.capabilities) if self._sandbox else []
 
     def offer(self) -> Offer:
         """Return what is offered now. Starts nothing; reads files that have changed."""
@@ -375,8 +380,11 @@ class McpServers:
             session_id,
             environment=definition.env,
             access=FileAccess(definition.writable, read_only, definition.links),
-            network=network_access(
-                [parse_rule(text, {}) for text in definition.network], self._deny, ()
+            network=private_access(
+                network_access(
+                    [parse_rule(text, {}) for text in definition.network], self._deny, ()
+                ),
+                names=definition.allow_private_networks,
             ),
         )
 

@@ -278,11 +278,12 @@ async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) 
 
 
 def _describe(result: SandboxResult, *, is_isolated: bool) -> str:
-    if result.exceeded:
+    if result.exceeded and result.exceeded != "connections":
         return f"it used more {result.exceeded} than it may"
     if (problem := _START_PROBLEMS.get(result.exit_code)) is not None:
         also = ", or is outside of what the server sees" if is_isolated else ""
         return f"{problem}{also} (exit code {result.exit_code})"
     refused = f", and could not reach {', '.join(result.refused[:5])}" if result.refused else ""
+    crowded = ", and had too many connections open" if result.exceeded else ""
     how = f"exited with {result.exit_code}" if result.exit_code >= 0 else "was ended"
-    return f"it {how}{refused}"
+    return f"it {how}{refused}{crowded}"

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.network import (
-    REGISTRIES,
+    MAX_FORWARDED,
     NetworkAccess,
+    forwarded_patterns,
     names_address,
     ports_of,
 )
 from internal.agent.domain.permissions.rules import HostPattern
-from internal.normal_forms.addresses import address_refusal, is_loopback, parse_host
+from internal.normal_forms.addresses import is_loopback
 from internal.sandbox.network.namespace import NetworkNamespace
 from internal.sandbox.network.neighbours import listening_ports
 from internal.sandbox.network.proxy import (
@@ -36,9 +37,6 @@ from internal.sandbox.network.streams import Connections, join, reset
 
 logger = logging.getLogger(__name__)
 
-MAX_FORWARDED = 32
-"""How many hosts with a port are forwarded; further ones are reached through the proxy only."""
-
 _LOCALHOST = ("127.0.0.1", "::1")
 _NAMES = "127.1.0."
 _CLOSED_SECONDS = 0.5
@@ -51,15 +49,17 @@ class ForwardedSite(NamedTuple):
     site: Site
     addresses: tuple[str, ...]
 
+    @property
+    def is_name(self) -> bool:
+        """True if the host has a name that must lead to the address."""
+        return self.site.host != "localhost" and self.site.host not in self.addresses
+
 
 def forwarded_sites(access: NetworkAccess) -> list[ForwardedSite]:
-    """Return the hosts that are forwarded: those that the access names one by one, at most 32.
-
-    The package indexes are not: the programs that use them know proxies.
-    """
+    """Return the hosts that are forwarded: those that the access names one by one, at most 32."""
     sites: dict[Site, ForwardedSite] = {}
     names: dict[str, str] = {}
-    for pattern in sorted(filter(is_forwarded, access.allow), key=_is_web):
+    for pattern in forwarded_patterns(access.allow):
         for port in ports_of(pattern):
             site = Site(pattern.host, port)
             is_new = site not in sites and access.permits(*site)
@@ -68,30 +68,9 @@ def forwarded_sites(access: NetworkAccess) -> list[ForwardedSite]:
     return [*sites.values()]
 
 
-def is_forwarded(pattern: HostPattern) -> bool:
-    """Return True if a pattern names one host, in a spelling that a program can connect to."""
-    if pattern.subdomains or (pattern.port is None and pattern.host in REGISTRIES):
-        return False
-    try:
-        host = parse_host(pattern.host, bracketed=":" in pattern.host)
-    except ValueError:
-        return False
-    # what is never connected to, such as 0.0.0.0 or a metadata address, is no address for lo
-    return host == pattern.host and not (
-        names_address(pattern)
-        and host != "localhost"
-        and address_refusal(host, private=True) is not None
-    )
-
-
 def hosts_of(sites: Sequence[ForwardedSite]) -> dict[str, str]:
     """Return the addresses of the names among forwarded hosts."""
-    return {one.site.host: one.addresses[0] for one in sites if one.addresses[0].startswith(_NAMES)}
-
-
-def _is_web(pattern: HostPattern) -> bool:
-    """Return True for hosts that programs mostly reach by HTTP, which come last."""
-    return pattern.port is None and not names_address(pattern)
+    return {one.site.host: one.addresses[0] for one in sites if one.is_name}
 
 
 def _addresses(pattern: HostPattern, names: dict[str, str]) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 It is run as a file (`python -I -S namespace_sockets.py PID FD`) because a process cannot leave the
 namespaces that it has entered, and may import nothing but the standard library. Each packet on the
-socket FD, `listen PORT ADDRESS` or `connect PORT`, is answered with `ok` and a socket, or with the
-reason why there is none. It ends when the other end of FD is closed.
+socket FD, `NUMBER listen PORT ADDRESS` or `NUMBER connect PORT`, is answered with its number and a
+socket, or with the reason why there is none. It ends when the other end of FD is closed.
 """
 
 import contextlib
@@ -99,12 +99,12 @@ def main(pid: int, link: socket.socket) -> None:
     """Answer the requests of a link."""
     enter_network(pid)
     while request := link.recv(128):
-        verb, port, *address = request.decode("ascii").split()
+        number, verb, port, *address = request.decode("ascii").split()
         try:
             with open_socket(verb, int(port), *address) as opened:
-                socket.send_fds(link, [b"ok"], [opened.fileno()])
+                socket.send_fds(link, [number.encode()], [opened.fileno()])
         except OSError as error:
-            link.send(str(error).encode()[:512])
+            link.send(f"{number} {error}".encode()[:512])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ from internal.agent.domain.permissions.rules import (
     split_rule,
 )
 from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Target
-from internal.normal_forms.addresses import parse_host, parse_ip
+from internal.normal_forms.addresses import address_refusal, parse_host, parse_ip
+
+MAX_FORWARDED = 32
+"""How many ports of single hosts a command reaches without the proxy."""
 
 EVERY_HOST = HostPattern("", subdomains=True, port=None)
 """Every host on every port: what a rule without a host and the argument `*` mean."""
@@ -83,6 +86,44 @@ def names_address(pattern: HostPattern) -> bool:
     except ValueError:
         return False
     return True
+
+
+def forwarded_patterns(patterns: Iterable[HostPattern]) -> list[HostPattern]:
+    """Return those that name one host, which programs reach without a proxy.
+
+    Those with a port or an address are the first. The package indexes are left out: the programs
+    that use them know proxies.
+    """
+    single = [
+        one
+        for one in patterns
+        if not (one.subdomains or unreachable_reason(one))
+        and (one.port or one.host not in REGISTRIES)
+    ]
+    return sorted(single, key=lambda one: one.port is None and not names_address(one))
+
+
+def unreachable_reason(pattern: HostPattern) -> str:
+    """Return why no program can reach what a pattern names, "" if it can."""
+    if pattern.subdomains:
+        return ""
+    try:
+        host = parse_host(pattern.host, bracketed=":" in pattern.host)
+    except ValueError as error:
+        return str(error)
+    if not names_address(pattern) or host == "localhost":
+        return "" if host == pattern.host else f"{pattern.host} is written {host}"
+    return address_refusal(host, private=True) or ""
+
+
+def private_access(access: NetworkAccess, *, names: bool) -> NetworkAccess:
+    """Return an access whose hosts may be of this machine and of private networks.
+
+    Of addresses that are written out this always holds: nobody can lead them elsewhere. With
+    `names` it holds for names as well.
+    """
+    private = tuple(one for one in access.allow if names or names_address(one))
+    return msgspec.structs.replace(access, private=private)
 
 
 def ports_of(pattern: HostPattern) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ import pytest
 from msgspec import structs
 
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
+from internal.agent.domain.permissions.network import EVERY_HOST, MAX_FORWARDED, NetworkAccess
 from internal.agent.domain.permissions.rules import parse_host_pattern
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.sandbox.bubblewrap import BubblewrapSandbox
-from internal.sandbox.network.forwarder import MAX_FORWARDED, forwarded_sites
+from internal.sandbox.network.forwarder import forwarded_sites
 from internal.sandbox.network.proxy import MAX_CONNECTIONS, Site
 from internal.sandbox.workspaces import SessionFolders
 from tests import ROOT

@@ -156,7 +156,10 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
         )
         if value
     }
-    item = servers.add(args.what, _completed(servers, args, context, entry))
+    completed = _completed(servers, args, context, entry)
+    for sentence in servers.limits(args.what, completed):
+        print_error(one_line(sentence, _MAX_COLUMNS))
+    item = servers.add(args.what, completed)
     print_error(context.messages("mcp_added", name=item.name))
     return OK
 
