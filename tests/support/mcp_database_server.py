@@ -42,7 +42,6 @@ for line in sys.stdin:
     if "id" in message:
         version = message.get("params", {}).get("protocolVersion", "2025-11-25")
         result = answer(message["method"], version)
-        sys.stdout.write(
-            f"{json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result})}\n"
-        )
+        answered = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        sys.stdout.write(f"{json.dumps(answered)}\n")
         sys.stdout.flush()

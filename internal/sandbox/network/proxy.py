@@ -36,6 +36,8 @@ _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,8000}) HTTP/1\.[01]")
 # Strictly RFC 9112: a line that a server may read as two, such as one with a bare line feed, would
 # give it another Host than the one that was checked.
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t\x20-\x7e\x80-\xff]*")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)[0-9]{2}")
+_HOP_BY_HOP = re.compile(rb"(?i)(?:proxy-)?connection[ \t]*:|keep-alive[ \t]*:")
 _AUTHORITY = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:@/?#]+)):(?P<port>[0-9]{1,5})"
 )
@@ -164,9 +166,10 @@ class EgressProxy:
         try:
             if request.forward:
                 target.write(request.forward)
+                await join((reader, writer), (target_reader, target), _forward_response)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await join((reader, writer), (target_reader, target))
+                await join((reader, writer), (target_reader, target))
         finally:
             await close(target)
 
@@ -293,6 +296,31 @@ def _forwarded(method: bytes, path: str, authority: str, kept: list[bytes]) -> b
     first = b"%s %s HTTP/1.1" % (method, path.encode("ascii"))
     host = b"Host: %s" % authority.encode("ascii")
     return b"\r\n".join([first, host, *kept, b"Connection: close", b"", b""])
+
+
+async def _forward_response(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on the head of a response; it says that the connection ends, as the request did.
+
+    A server need not say so, and a client that has not been told uses the connection again.
+    """
+    is_final = False
+    while not is_final:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:  # the rest is copied as it is
+            return
+        except asyncio.IncompleteReadError as error:
+            writer.write(error.partial)
+            return
+        is_final = _INTERIM.match(head) is None
+        writer.write(_closing(head) if is_final else head)
+        await writer.drain()
+
+
+def _closing(head: bytes) -> bytes:
+    first, *fields = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    kept = [one for one in fields if not _HOP_BY_HOP.match(one)]
+    return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
 
 
 async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> None:

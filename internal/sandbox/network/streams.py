@@ -67,8 +67,10 @@ async def serve(
         yield
 
 
-async def join(one: Connection, other: Connection) -> bool:
+async def join(one: Connection, other: Connection, answer: Handler | None = None) -> bool:
     """Copy between two connections until both have ended or one breaks. Return if they ended.
+
+    `answer` copies the first part of what the other one sends, None for nothing of its own.
 
     What one of them has sent before its end reaches the other, however slowly that one reads.
     """
@@ -79,7 +81,7 @@ async def join(one: Connection, other: Connection) -> bool:
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_copy(one[0], other[1]))
-            tasks.create_task(_copy(other[0], one[1]))
+            tasks.create_task(_copy(other[0], one[1], answer))
     except* OSError:
         whole = False
     return whole
@@ -99,8 +101,12 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: Handler | None = None
+) -> None:
     """Copy one direction until it ends."""
+    if first is not None:
+        await first(reader, writer)
     while chunk := await reader.read(_CHUNK_BYTES):
         writer.write(chunk)
         await writer.drain()
