@@ -129,6 +129,7 @@ class ServerReviews:
             network=list(definition.network),
             is_isolated=self._servers.is_isolated,
             is_listed=found is not None,
+            package=_line(definition.package),
             tools=[
                 McpToolSummary(
                     tool.offered_name,

@@ -104,6 +104,8 @@ class EgressProxy:
         self._open = 0
         self.refused: dict[str, None] = {}
         """The sites that may not be reached, as host:port, in the order of the attempts."""
+        self.refused_addresses: dict[str, None] = {}
+        """The sites whose host is allowed, and whose address is not."""
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
@@ -173,7 +175,9 @@ class EgressProxy:
             raise _Refusal("502 Bad Gateway", f"there is no host {request.host}")
         for address in found:
             if why := address_refusal(address, private=self._private):
-                raise self._refuse(request, f"{request.host} may not be reached: {why}")
+                if len(self.refused_addresses) < _MAX_REFUSED:
+                    self.refused_addresses[request.site] = None
+                raise _Refusal("403 Forbidden", f"{request.host} may not be reached: {why}")
         return found
 
     def _refuse(self, request: _Request, sentence: str) -> _Refusal:
