@@ -26,6 +26,7 @@ from internal.mcp.definition_files import PACKAGES_FOLDER, DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
 from internal.mcp.launch.advice import Circumstances, advise
+from internal.mcp.launch.downloaders import PackageCommand, hosts_of, parse_package_command
 from internal.mcp.launch.program_files import search_path
 from internal.mcp.launch.requirements import Requirements, find_requirements, program_files
 from internal.mcp.limits import LoginRequired, ServerFailure
@@ -39,7 +40,6 @@ from internal.mcp.manifest import (
     ManifestTool,
     build_manifest,
 )
-from internal.mcp.launch.downloaders import PackageCommand, hosts_of, parse_package_command
 from internal.mcp.packages.installation import Installer, OnProgress, install
 from internal.mcp.packages.program_names import InstalledProgram
 from internal.mcp.packages.registry_settings import RegistrySettings, read_registry_settings

@@ -1,6 +1,7 @@
 """The MCP servers of the owner, for `larkspur mcp`."""
 
 import asyncio
+import logging
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
-from internal.channels.cli.application import McpItem, McpNeeds, McpReport
+from internal.channels.cli.application import McpInstalled, McpItem, McpNeeds, McpReport
 from internal.config.loader import Loaded
 from internal.mcp.definition_files import read_entries
 from internal.mcp.definitions import ServerDefinition
@@ -25,7 +26,6 @@ from internal.mcp.servers import home_session
 from larkspur.extensions import open_mcp_servers
 from larkspur.file_storage import open_workspaces
 from larkspur.services import open_sandbox_in
-
 
 _KEPT = ("risks", "start_timeout_seconds", "call_timeout_seconds", "idle_seconds", "description")
 """Keys of an entry that `larkspur mcp add` has no options for, and does not lose."""
@@ -55,7 +55,8 @@ class McpAdmin:
         lacking = asyncio.run(self._requirements(definition)) if definition.command else None
         if lacking is None:
             return None
-        download, hosts = lacking.download, ()
+        download = lacking.download
+        hosts: tuple[str, ...] = ()
         if download is not None:
             sources = hosts_of(download.packages, download.ecosystem)
             hosts = (*self._servers.indexes(download).hosts, *sources)
@@ -72,7 +73,7 @@ class McpAdmin:
 
     def install(
         self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
-    ) -> Mapping[str, Any]:
+    ) -> McpInstalled:
         """Install the packages that a command downloads, and return an entry that starts them."""
         definition = self._servers.files.parse(name, entry)
         try:
@@ -141,7 +142,7 @@ class McpAdmin:
         definition: ServerDefinition,
         entry: Mapping[str, Any],
         on_progress: Callable[[int], None],
-    ) -> Mapping[str, Any]:
+    ) -> McpInstalled:
         """Return the entry of an installed server, with what its program needs.
 
         Raises:
@@ -169,11 +170,10 @@ class McpAdmin:
             }
             found = self._servers.files.parse(definition.name, installed)
             lacking = await asyncio.to_thread(self._servers.requirements, found)
-        if lacking is None:
-            return installed
-        if lacking.is_hopeless:
+        if lacking is not None and lacking.is_hopeless:
             raise ServerFailure(lacking.problem)
-        return lacking.complete(installed)
+        completed = lacking.complete(installed) if lacking else installed
+        return McpInstalled(completed, program.failed_scripts)
 
     async def _requirements(self, definition: ServerDefinition) -> Requirements | None:
         async with (
@@ -183,6 +183,8 @@ class McpAdmin:
             return await asyncio.to_thread(self._servers.requirements, definition)
 
     async def _test(self, name: str) -> McpReviewReport:
+        # the reason of a failure is raised as well
+        logging.getLogger("internal.mcp.connection").setLevel(logging.ERROR)
         async with (
             open_sandbox_in(self._loaded, self._homes) as sandbox,
             self._servers.running(sandbox, self._homes.create),

@@ -291,6 +291,16 @@ class McpNeeds(NamedTuple):
     install: str = ""
 
 
+class McpInstalled(NamedTuple):
+    """The entry of a server whose packages are installed.
+
+    `failed_scripts` is true if they were installed without their own scripts, since these failed.
+    """
+
+    entry: Mapping[str, Any]
+    failed_scripts: bool
+
+
 class McpAdmin(Protocol):
     """The MCP servers. Every method raises LarkspurError if a server is missing or refused."""
 
@@ -304,7 +314,7 @@ class McpAdmin(Protocol):
 
     def install(
         self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
-    ) -> Mapping[str, Any]:
+    ) -> McpInstalled:
         """Install the packages that a command downloads, and return an entry that starts them.
 
         `on_progress` is told every few seconds for how many seconds this has run.

@@ -11,6 +11,11 @@ from internal.mcp.launch.requirements import Requirements
 from internal.mcp.limits import ServerFailure
 
 _ALLOW_PRIVATE = "allow such addresses with the setting sandbox.allow_private_networks: true"
+_STORAGE = {
+    "github.com": ("release-assets.githubusercontent.com", "objects.githubusercontent.com"),
+    "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
+}
+"""Where hosts store what they offer for download."""
 _MAX_NAMES = 4
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _WANTED = re.compile(
@@ -26,6 +31,11 @@ _ABSENT = re.compile(
 )
 _UNWRITABLE = re.compile(r"EROFS|read-only file system|readonly database|EACCES", re.IGNORECASE)
 _PATH = re.compile(r"(?<![\w/.:])/[^\s'\"`:,;()<>\[\]]+")
+_OTHER_SDK = re.compile(
+    r"(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.DOTALL
+)
+"""How a server of Python fails that was written for another version of what it imports."""
+_OLDER_SDK = "mcp<2"
 _PARTS = re.compile(r" / |; ")
 
 
@@ -47,22 +57,34 @@ class Circumstances(NamedTuple):
 
 def advise(failure: ServerFailure, found: Circumstances) -> str:
     """Return what helps against a failure, as the end of a sentence; "" if nothing is known."""
-    lacking = found.lacking
-    if lacking is not None:
-        return "; ".join(filter(None, _of_requirements(lacking, found)))
+    if found.lacking is not None:
+        return "; ".join(filter(None, _of_requirements(found.lacking, found)))
     if not found.definition.command:
         return ""
-    if failure.refused and found.is_isolated:
-        return _add(found, FurtherOptions(network=failure.refused))
-    if failure.refused_addresses:
+    if failure.refused_addresses and not failure.refused:
         return _ALLOW_PRIVATE
     said = str(failure)
+    if _OTHER_SDK.search(said) and (older := _with_older_sdk(found)) is not None:
+        return f"it may be written for version 1 of the SDK: {older}"
+    options = _further_options(failure, found)
+    return "" if options is None else _add(found, options)
+
+
+def _further_options(failure: ServerFailure, found: Circumstances) -> FurtherOptions | None:
+    """Return the options that a server seems to need, None if nothing is known."""
+    said = str(failure)
+    if failure.refused and found.is_isolated:
+        return FurtherOptions(network=_with_storage(failure.refused))
     if names := [*_missing_variables(said, found.definition)][:_MAX_NAMES]:
-        wanted = {name: "VALUE" for name in names}
-        return _add(found, FurtherOptions(env=wanted))
-    if found.is_isolated and (paths := _unseen(said, found.definition)) is not None:
-        return _add(found, paths)
-    return ""
+        return FurtherOptions(env=dict.fromkeys(names, "VALUE"))
+    return _unseen(said, found.definition) if found.is_isolated else None
+
+
+def _with_storage(sites: tuple[str, ...]) -> tuple[str, ...]:
+    """Return sites with those to which they lead on; the port of https is not named."""
+    hosts = [site.removesuffix(":443") for site in sites]
+    further = [also for host in hosts for also in _STORAGE.get(host, ())]
+    return tuple(dict.fromkeys([*hosts, *further]))
 
 
 def _of_requirements(lacking: Requirements, found: Circumstances) -> Iterator[str]:
@@ -87,6 +109,22 @@ def _add(found: Circumstances, further: FurtherOptions, lacking: Requirements | 
     command = add_command_line(definition.name, entry, further, without=found.place)
     again = "" if found.is_replaced else "remove it and "
     return f"{again}add it with: {command}"
+
+
+def _with_older_sdk(found: Circumstances) -> str | None:
+    """Return how a package of Python is added with an older SDK; None if that changes nothing."""
+    typed = found.definition.download
+    packages = "tools/*/lib/python3*/site-packages/mcp-[2-9]*.dist-info"
+    if not typed or not any(Path(found.place).glob(packages)):
+        return None
+    if Path(typed[0]).name == "uvx":
+        older = (typed[0], "--with", _OLDER_SDK, *typed[1:])
+    elif typed[1:3] == ("tool", "run"):
+        older = (*typed[:3], "--with", _OLDER_SDK, *typed[3:])
+    else:
+        return None
+    entry = {**(found.entry or {}), "download": older}
+    return _add(found._replace(entry=entry), FurtherOptions())
 
 
 def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Command lines that download a package and start a program of it, such as `uvx mcp-server-time`."""
+"""Command lines that download a package and start it, such as `uvx mcp-server-time`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -189,11 +189,11 @@ def _options(form: _Form, args: Sequence[str]) -> Iterator[tuple[str, str, int]]
 
 
 def _parse(command: str, form: _Form, args: tuple[str, ...]) -> PackageCommand | None:
-    begin = 0
     sources: list[str] = []
     further: list[str] = []
     options: list[str] = []
-    for option, value, begin in _options(form, args):
+    given = [*_options(form, args)]
+    for option, value, _ in given:
         if form.ecosystem == "npm" and option in _COMMAND_OPTIONS:
             return None
         if option in form.sources:
@@ -202,7 +202,7 @@ def _parse(command: str, form: _Form, args: tuple[str, ...]) -> PackageCommand |
             further += value.split(",")
         elif option in form.kept:
             options += [option, value]
-    rest = args[begin:]
+    rest = args[given[-1][2] :] if given else args
     if not rest:
         return None
     program = rest[0] if sources else ""

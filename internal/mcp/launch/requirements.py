@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.launch.program_files import ProgramFiles
 from internal.mcp.launch.downloaders import (
     PackageCommand,
     parse_package_command,
     starts_containers,
 )
+from internal.mcp.launch.program_files import ProgramFiles
 
 _INSTALLERS: Mapping[str, str] = {
     "uvx": "uv tool install {package}",

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ from internal.agent.domain.permissions.network import NetworkAccess
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
+from internal.mcp.launch.downloaders import PackageCommand
 from internal.mcp.launch.program_files import ProgramFiles
 from internal.mcp.limits import ServerFailure
 from internal.mcp.output_end import end_of_output
-from internal.mcp.launch.downloaders import PackageCommand
 from internal.mcp.packages.interpreters import find_pythons
 from internal.mcp.packages.program_names import InstalledProgram, find_program
 from internal.mcp.packages.registry_settings import RegistrySettings
@@ -91,10 +91,11 @@ async def install(
             if known is not None and known.wanted == wanted:
                 return known.program
             await asyncio.to_thread(remove_installation, place)
-            place.mkdir(mode=0o700)
+            await asyncio.to_thread(place.mkdir, mode=0o700)
             try:
-                await _install(command, place, installer, on_progress)
+                scripts = await _install(command, place, installer, on_progress)
                 found = await asyncio.to_thread(find_program, command, place)
+                found = msgspec.structs.replace(found, failed_scripts=not scripts)
                 await asyncio.to_thread(_finish, place, Installed(wanted, found))
             except BaseException:
                 await asyncio.to_thread(remove_installation, place)
@@ -114,14 +115,38 @@ def remove_installation(place: Path) -> None:
 
 async def _install(
     command: PackageCommand, place: Path, installer: Installer, on_progress: OnProgress
-) -> None:
-    """Run the installer of a command line.
+) -> bool:
+    """Run the installer of a command line. Return False if scripts of packages were left out.
 
     Raises:
         InstallationFailed: it is missing, fails, or takes too long.
     """
     program = await asyncio.to_thread(_add_programs, command, installer)
-    files = installer.files
+    arguments = _arguments(command, place, installer.indexes)
+    ticks = asyncio.create_task(_tick(on_progress))
+    try:
+        done, said = await _run(program, arguments, place, installer)
+        if done.exit_code and done.refused and Path(command.installer).name == "npm":
+            # what a script wanted from elsewhere is often for a part that is optional
+            plain = [arguments[0], "--ignore-scripts", *arguments[1:]]
+            again, _ = await _run(program, plain, place, installer)
+            if not again.exit_code and not again.timed_out:
+                return False
+    finally:
+        ticks.cancel()
+    if done.timed_out or done.exit_code:
+        raise _failure(command, installer.indexes, done, said)
+    return True
+
+
+async def _run(
+    program: str, arguments: Sequence[str], place: Path, installer: Installer
+) -> tuple[SandboxResult, str]:
+    """Run an installer in the sandbox. Return its result and the end of what it wrote.
+
+    Raises:
+        InstallationFailed: it cannot be started.
+    """
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     part = bytearray()
 
@@ -131,25 +156,22 @@ async def _install(
         part[:] = rest[-_MAX_LINE_CHARS:]
         last.extend(_text(line) for line in lines)
 
+    readable = installer.files.added
     sandboxed = SandboxCommand(
-        (program, *_arguments(command, place, installer.indexes)),
+        (program, *arguments),
         str(place),
         INSTALL_TIMEOUT_SECONDS,
         installer.session_id,
         environment=_environment(place, installer),
-        access=FileAccess((str(place),), files.added, resolve_links(files.added)),
+        access=FileAccess((str(place),), readable, resolve_links(readable)),
         network=installer.network,
     )
-    ticks = asyncio.create_task(_tick(on_progress))
     try:
         done = await installer.sandbox.run(sandboxed, take)
     except ToolError as error:
         raise InstallationFailed(f"its packages cannot be installed: {error}") from error
-    finally:
-        ticks.cancel()
     last.append(_text(bytes(part)))
-    if done.timed_out or done.exit_code:
-        raise _failure(command, installer.indexes, done, end_of_output(last, _MAX_REASON_CHARS))
+    return done, end_of_output(last, _MAX_REASON_CHARS)
 
 
 async def _tick(on_progress: OnProgress) -> None:

@@ -40,7 +40,7 @@ def _candidates(path: str, home: Path) -> Iterator[Path]:
 
 def _pythons(folder: Path) -> Iterator[Path]:
     try:
-        names = sorted(os.listdir(folder))
+        found = sorted(folder.iterdir())
     except OSError:
         return
-    yield from (folder / name for name in names if _NAME.fullmatch(name))
+    yield from (each for each in found if _NAME.fullmatch(each.name))

@@ -8,17 +8,22 @@ from typing import Any
 
 import msgspec
 
-from internal.mcp.limits import ServerFailure
 from internal.mcp.launch.downloaders import PackageCommand, npm_name, python_name
+from internal.mcp.limits import ServerFailure
 
 _MAX_SHOWN = 8
 
 
 class InstalledProgram(msgspec.Struct, frozen=True):
-    """A program, by its path, and the package that it is of, with the version."""
+    """A program, by its path, and the package that it is of, with the version.
+
+    `failed_scripts` is true for packages that were installed without their own scripts, since these
+    failed.
+    """
 
     command: str
     package: str
+    failed_scripts: bool = False
 
 
 def find_program(command: PackageCommand, place: Path) -> InstalledProgram:

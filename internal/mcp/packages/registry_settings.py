@@ -62,7 +62,7 @@ def _python_settings(environ: Mapping[str, str], home: Path) -> RegistrySettings
             main = main or plain
         elif plain not in further:
             further.append(plain)
-    variables = {}
+    variables: dict[str, str] = {}
     if main:
         variables |= {"UV_DEFAULT_INDEX": main, "PIP_INDEX_URL": main}
     if further:

@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.cli.application import McpAdmin, McpNeeds, McpReport
@@ -34,6 +34,14 @@ _PROJECT_FILE = ".mcp.json"
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
+
+
+class _Prepared(NamedTuple):
+    """A server to add, and what its command needs, None for nothing."""
+
+    name: str
+    entry: Mapping[str, Any]
+    needs: McpNeeds | None
 
 
 def register(subparsers: Subparsers) -> None:
@@ -161,7 +169,8 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
     if needs is not None and (needs.download or needs.network):
         question = "mcp_install_and_add" if needs.download else "add_with_network"
         _require_yes(question, args, context, name=args.what)
-    return _add_entry(servers, args.what, needs.entry if needs else entry, needs, context)
+    prepared = _Prepared(args.what, needs.entry if needs else entry, needs)
+    return _add_entry(servers, prepared, context)
 
 
 def _needs(
@@ -194,14 +203,9 @@ def _needs(
     return needs
 
 
-def _add_entry(
-    servers: McpAdmin,
-    name: str,
-    entry: Mapping[str, Any],
-    needs: McpNeeds | None,
-    context: CommandContext,
-) -> int:
+def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) -> int:
     """Install and add a server, and start a command to list its tools. Return the exit code."""
+    name, entry, needs = prepared
     if needs is not None and needs.download:
 
         def report(seconds: int) -> None:
@@ -209,7 +213,10 @@ def _add_entry(
             text = context.messages(key, packages=needs.download, seconds=seconds)
             print_error(one_line(text, _MAX_COLUMNS))
 
-        entry = servers.install(name, entry, report)
+        installed = servers.install(name, entry, report)
+        entry = installed.entry
+        if installed.failed_scripts:
+            print_error(context.messages("mcp_without_scripts", packages=needs.download))
     servers.add(name, entry)
     if not entry.get("command"):
         print_error(context.messages("mcp_added", name=name))
@@ -259,7 +266,7 @@ def _import(
     for name, _, shown in found:
         output.line(one_line(f"{name}: {shown}", _MAX_COLUMNS))
     code = OK
-    prepared: list[tuple[str, Mapping[str, Any], McpNeeds | None]] = []
+    prepared: list[_Prepared] = []
     for name, entry, _ in found:
         try:
             needs = _needs(servers, name, entry, context)
@@ -270,13 +277,13 @@ def _import(
             print_error(str(error))
             code = FAILED
         else:
-            prepared.append((name, needs.entry if needs else entry, needs))
+            prepared.append(_Prepared(name, needs.entry if needs else entry, needs))
     if not prepared:
         return code
     _require_yes("import_mcp", args, context, name=args.what)
-    for name, entry, needs in prepared:
+    for each in prepared:
         try:
-            code = _add_entry(servers, name, entry, needs, context) or code
+            code = _add_entry(servers, each, context) or code
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED
