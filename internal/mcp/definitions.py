@@ -80,9 +80,9 @@ class ServerDefinition(msgspec.Struct, frozen=True):
 
     `read_only` and `writable` are absolute paths that an isolated command sees, `links` those that
     pass symbolic links with the places to which they lead, `network` the rules for the hosts that
-    it reaches. `package` is the installed one that the command is of, `download` the
-    command line that asked for it. `risk` holds for the tools that `risks` does not name. `warnings`
-    are sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
+    it reaches. `package` is the installed one that the command is of, `download` the command line
+    that asked for it. `risk` holds for the tools that `risks` does not name. `warnings` are
+    sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
     """
 
     name: str
