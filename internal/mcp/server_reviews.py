@@ -129,6 +129,7 @@ class ServerReviews:
             network=_network(definition),
             is_isolated=self._servers.is_isolated,
             is_listed=found is not None,
+            package=_line(definition.package),
             tools=[
                 McpToolSummary(
                     tool.offered_name,

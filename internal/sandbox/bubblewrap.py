@@ -417,6 +417,8 @@ class _Execution:
             timed_out,
             self._exceeded,
             self._network.refused,
+            self._network.refused_addresses,
+            self._network.forbidden,
         )
 
     @property

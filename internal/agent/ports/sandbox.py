@@ -57,13 +57,17 @@ class SandboxResult(msgspec.Struct, frozen=True):
     """The exit of a command. `exit_code` is negative after a signal.
 
     `exceeded` is what it used more of than it may, `refused` the hosts that it tried to reach and
-    may not, as host:port; only a sandbox that isolates has bounds.
+    may not, as host:port. `refused_addresses` are those whose host is allowed, but whose address is
+    private, and `forbidden` those with an address that no setting allows. Only a sandbox that
+    isolates has bounds.
     """
 
     exit_code: int
     timed_out: bool = False
     exceeded: Resource | None = None
     refused: tuple[str, ...] = ()
+    refused_addresses: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
 
 
 class SandboxCapabilities(msgspec.Struct, frozen=True):

@@ -59,6 +59,16 @@ class CommandNetwork:
         return tuple(self._proxy.refused)
 
     @property
+    def refused_addresses(self) -> tuple[str, ...]:
+        """The sites whose host is allowed, and whose address is private."""
+        return tuple(self._proxy.refused_addresses)
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """The sites whose host is allowed, and whose address is never reached."""
+        return tuple(self._proxy.forbidden)
+
+    @property
     def is_crowded(self) -> bool:
         """True if the command had more connections open than it may."""
         return self._forwarder.is_crowded

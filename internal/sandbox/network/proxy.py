@@ -117,6 +117,10 @@ class EgressProxy:
         self._open = 0
         self.refused: dict[str, None] = {}
         """The sites that may not be reached, as host:port, in the order of the attempts."""
+        self.refused_addresses: dict[str, None] = {}
+        """The sites whose host is allowed, and whose address is private."""
+        self.forbidden: dict[str, None] = {}
+        """The sites whose host is allowed, and whose address is never reached."""
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
@@ -207,7 +211,11 @@ class EgressProxy:
             raise Refusal(UNREACHABLE, f"there is no host {site.host}")
         for address in found:
             if why := address_refusal(address, private=self.allows_private(site)):
-                raise self._refuse(site, f"{site.host} may not be reached: {why}")
+                is_private = address_refusal(address, private=True) is None
+                noted = self.refused_addresses if is_private else self.forbidden
+                if len(noted) < _MAX_REFUSED:
+                    noted[str(site)] = None
+                raise Refusal("403 Forbidden", f"{site.host} may not be reached: {why}")
         return found
 
     def _refuse(self, site: Site, sentence: str) -> Refusal:

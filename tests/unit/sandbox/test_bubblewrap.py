@@ -785,7 +785,7 @@ async def test_private_networks_are_closed_unless_the_settings_open_them(
     command = structs.replace(place.command(script), network=NetworkAccess((site,)))
     result = await place.sandbox().run(command, place.take)
     assert b"is not a public address" in place.output
-    assert result.refused == (f"localhost:{index}",)
+    assert result.refused_addresses == (f"localhost:{index}",)
 
 
 async def test_a_stopped_command_with_network_leaves_nothing(place: Place) -> None:

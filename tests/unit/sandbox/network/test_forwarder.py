@@ -183,13 +183,13 @@ async def test_a_name_that_leads_to_a_private_address_later_is_refused(place: Pl
         await place.resolve("db.example", port)  # it was a public one at first
         said, result = await place.run(f"python3 driver.py db.example:{port}", network)
         assert "ConnectionResetError" in said
-        assert result.refused == (f"db.example:{port}",)
+        assert result.refused_addresses == (f"db.example:{port}",)
         # not even a name that may have private addresses leads to metadata
         place.addresses = {"db.example": ["169.254.169.254"]}
         _, result = await place.run(
             f"python3 driver.py db.example:{port}", access(f"db.example:{port}")
         )
-        assert result.refused == (f"db.example:{port}",)
+        assert result.forbidden == (f"db.example:{port}",)
 
 
 @needs_namespaces
@@ -199,7 +199,7 @@ async def test_addresses_of_this_machine_need_a_grant_of_their_own(place: Place)
         network = access(f"127.0.0.1:{port}", private=False)
         said, result = await place.run(f"python3 driver.py 127.0.0.1:{port}", network)
     assert "ConnectionResetError" in said
-    assert result.refused == (f"127.0.0.1:{port}",)
+    assert result.refused_addresses == (f"127.0.0.1:{port}",)
 
 
 @needs_namespaces
