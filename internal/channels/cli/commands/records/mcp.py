@@ -61,6 +61,7 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--network", metavar="HOST", help="host that the command reaches", **many)
     group.add_argument("--read", metavar="PATH", help="path that the command reads", **many)
     group.add_argument("--write", metavar="PATH", help="path that the command changes", **many)
+    group.add_argument("--cwd", type=decode_argument, help="folder in which the command works")
     group.add_argument("--risk", choices=("read", "write", "exec", "net"), help="risk of its tools")
     group.add_argument("--login", choices=("shared", "personal"), help="who signs in to it")
     group.add_argument("--private", action="store_true", help="allow a private address")
@@ -159,6 +160,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
             ("network", _network(args.network)),
             ("read_only", args.read),
             ("writable", args.write),
+            ("cwd", args.cwd),
             ("risk", args.risk),
             ("login", args.login),
             ("allow_private_networks", args.private),
