@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.idempotency import scoped_key
@@ -45,13 +45,19 @@ Tool = Annotated[dict[str, Any], Meta(max_length=100)]
 
 
 class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=False):
-    """A request. Fields that are not listed, such as `temperature`, have no effect."""
+    """A request. Fields that are not listed have no effect.
+
+    `temperature` and the maximum numbers of tokens are for the plain model; a run has its own.
+    """
 
     messages: Annotated[tuple[CompletionInput, ...], Meta(min_length=1, max_length=1_000)]
     model: str = DEFAULT_MODEL
     stream: bool = False
     stream_options: StreamOptions | None = None
     tools: Annotated[tuple[Tool, ...], Meta(max_length=1_000)] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
 
 
 class CompletionMessage(msgspec.Struct, frozen=True):
@@ -78,14 +84,17 @@ class CompletionUsage(msgspec.Struct, frozen=True):
 
 
 class ChatCompletion(msgspec.Struct, frozen=True):
-    """A completion. `larkspur` names the task and its session, for the other routes."""
+    """A completion. `larkspur` names the task and its session, for the other routes.
+
+    A reply of the plain model has neither.
+    """
 
     id: str
     created: int
     model: str
     choices: tuple[CompletionChoice, ...]
     usage: CompletionUsage
-    larkspur: Submitted
+    larkspur: Submitted | UnsetType = UNSET
     object: Literal["chat.completion"] = "chat.completion"
 
 
@@ -107,7 +116,7 @@ async def create_chat_completion(
         head["created"],
         head["model"],
         (CompletionChoice(CompletionMessage(content), _finish_reason(run)),),
-        _usage(run.usage),
+        completion_usage(run.usage),
         submitted,
     )
     return Response(msgspec.json.encode(completion), 200, headers, "application/json")
@@ -156,7 +165,8 @@ def _finish_reason(run: Run) -> Literal["stop", "length"]:
     return "length" if reached_limit(run) else "stop"
 
 
-def _usage(usage: Usage) -> CompletionUsage:
+def completion_usage(usage: Usage) -> CompletionUsage:
+    """Return the tokens as completions count them."""
     prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     return CompletionUsage(prompt, usage.output_tokens, prompt + usage.output_tokens)
 
@@ -189,20 +199,23 @@ class _CompletionStream:
         try:
             answer = await answer_of(self._request, self._submitted, run)
         except HttpError as error:
-            yield _event({"error": {"message": str(error), "code": error.code}})
+            yield server_sent({"error": {"message": str(error), "code": error.code}})
         else:
             if rest := text.missing(answer):
                 yield self._chunk({"content": rest})
             yield self._chunk({}, _finish_reason(run))
             options = self._request.body.stream_options
             if options is not None and options.include_usage:
-                yield _event({**self._head, "choices": [], "usage": _usage(run.usage)})
+                yield server_sent(
+                    {**self._head, "choices": [], "usage": completion_usage(run.usage)}
+                )
         yield b"data: [DONE]\n\n"
 
     def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return _event({**self._head, "choices": [choice]})
+        return server_sent({**self._head, "choices": [choice]})
 
 
-def _event(content: dict[str, Any]) -> bytes:
+def server_sent(content: dict[str, Any]) -> bytes:
+    """Return a server-sent event without a name."""
     return b"data: " + msgspec.json.encode(content) + b"\n\n"

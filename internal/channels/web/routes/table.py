@@ -25,13 +25,18 @@ from internal.agent.ports.mcp import (
 )
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.agent.ports.workspaces import TreePage
-from internal.channels.web.completions import chat_completions
 from internal.channels.web.completions.answers import MAX_RUN_SECONDS
 from internal.channels.web.completions.chat_completions import (
     ChatCompletion,
     ChatCompletionRequest,
 )
-from internal.channels.web.completions.models import CompletionModels, list_completion_models
+from internal.channels.web.completions.models import (
+    CompletionModel,
+    CompletionModels,
+    list_completion_models,
+    show_completion_model,
+)
+from internal.channels.web.completions.plain import answer_chat_completion
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
@@ -193,7 +198,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/chat/completions",
-        chat_completions.create_chat_completion,
+        answer_chat_completion,
         ChatCompletion,
         body=ChatCompletionRequest,
         max_wait_seconds=MAX_RUN_SECONDS,
@@ -201,6 +206,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         max_body_bytes=_FILES_BODY_BYTES,
     ),
     Endpoint("GET", "/v1/models", list_completion_models, CompletionModels),
+    Endpoint(
+        "GET",
+        "/v1/models/{model}",
+        show_completion_model,
+        CompletionModel,
+        takes_slashes=True,
+    ),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskDetails),
     Endpoint(
