@@ -137,6 +137,7 @@ soak: setup
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup
 	$(BIN)/python -m internal.config.reference
+	$(BIN)/python -m internal.channels.web.completions.field_reference
 	$(BIN)/larkspur events schema > docs/events.schema.json
 	$(BIN)/larkspur events schema --markdown > docs/events.md
 	$(BIN)/python -c 'from internal.agent.domain.events.schema import typescript; \

@@ -110,14 +110,14 @@ class Resource:
             allowed = ", ".join(sorted(self._endpoints))
             message = f"Method {context.method} is not allowed for this path. Allowed: {allowed}."
             raise HttpError(405, "method_not_allowed", message, {"allow": allowed})
-        body = await self._body(endpoint, context, receive)
+        content, body = await self._body(endpoint, context, receive)
         seconds: float | None = None
         if not endpoint.streams_body:
             seconds = self._services.timeouts.request_seconds + endpoint.max_wait_seconds
         async with asyncio.timeout(seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]
-            request = ApiRequest(self._services, context, path, query, body)
+            request = ApiRequest(self._services, context, path, query, body, content)
             result = await endpoint.handler(request)
             if not isinstance(result, StreamRequest | StreamingResponse):
                 response = _response(endpoint, result)
@@ -137,11 +137,12 @@ class Resource:
 
     async def _body(
         self, endpoint: Endpoint, context: RequestContext, receive: Receive
-    ) -> RequestModel | AsyncGenerator[bytes] | None:
+    ) -> tuple[bytes, RequestModel | AsyncGenerator[bytes] | None]:
+        """Return the body as it was sent, unless it is streamed, and as the handler receives it."""
         if context.method in SAFE_METHODS:
-            return None
+            return b"", None
         if endpoint.streams_body:
-            return stream_body(
+            return b"", stream_body(
                 context,
                 receive,
                 max_bytes=endpoint.max_body_bytes,
@@ -156,7 +157,9 @@ class Resource:
                 timeouts.head_seconds if context.principal is None else timeouts.request_seconds
             ),
         )
-        return decode_body(body or b"{}" if endpoint.may_omit_body else body, endpoint.body)
+        if endpoint.may_omit_body:
+            body = body or b"{}"
+        return body, decode_body(body, endpoint.body)
 
 
 class McpResource:

@@ -24,13 +24,17 @@ Body = TypeVar("Body")
 
 
 class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
-    """A decoded request. `path` holds the path parameters."""
+    """A decoded request.
+
+    `path` holds the path parameters, `content` the body as it was sent, unless it is streamed.
+    """
 
     services: WebServices
     context: RequestContext
     path: dict[str, str]
     query: Query
     body: Body
+    content: bytes = b""
 
     @property
     def principal(self) -> Principal:

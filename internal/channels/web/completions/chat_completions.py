@@ -20,6 +20,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import Usage
 from internal.channels.web.completions.answers import answer_of, reached_limit, settled_run
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
 from internal.channels.web.completions.messages import (
     CompletionInput,
     image_inputs,
@@ -45,7 +46,7 @@ Tool = Annotated[dict[str, Any], Meta(max_length=100)]
 
 
 class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=False):
-    """A request. Fields that are not listed have no effect.
+    """A request. `CHAT_COMPLETION_FIELDS` says what is done with fields that are not listed.
 
     `temperature` and the maximum numbers of tokens are for the plain model; a run has its own.
     """
@@ -124,6 +125,7 @@ async def create_chat_completion(
 
 async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> Submitted:
     body, services = request.body, request.services
+    CHAT_COMPLETION_FIELDS.check(request.content)
     if body.tools:
         raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
     named = request.context.headers(SESSION_HEADER.encode())

@@ -23,6 +23,7 @@ from internal.channels.web.completions.chat_completions import (
     create_chat_completion,
     server_sent,
 )
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
 from internal.channels.web.completions.messages import CompletionInput
 from internal.channels.web.completions.models import PLAIN_MODEL
 from internal.channels.web.completions.replies import PlainReply, ReplyEnd
@@ -38,6 +39,7 @@ async def answer_chat_completion(request: ChatRequest) -> Response:
     if request.body.model != PLAIN_MODEL:
         return await create_chat_completion(request)
     body = request.body
+    CHAT_COMPLETION_FIELDS.check(request.content)
     reply = plain_reply(
         request,
         body.messages,
