@@ -45,4 +45,5 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def _wait_forever() -> Message:
-    return await asyncio.get_running_loop().create_future()
+    never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await never

@@ -128,8 +128,7 @@ async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> S
     CHAT_COMPLETION_FIELDS.check(request.content)
     if body.tools:
         raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
-    named = request.context.headers(SESSION_HEADER.encode())
-    session_id = SessionId(named[0].decode("latin-1")) if named else None
+    session_id = named_session(request)
     *earlier, last = body.messages
     if last.role != "user":
         raise InvalidRequest("The last message must be one of the user.")
@@ -141,13 +140,24 @@ async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> S
         channel=request.channel,
         session_id=session_id,
         attachments=await store_attachments(services.gateway.files, images, request.principal.id),
-        idempotency_key=scoped_key("completions", _key(request)),
+        idempotency_key=scoped_key("completions", idempotency_key(request)),
         one_shot=session_id is None,
     )
     return await services.gateway.submit(submission, request.principal)
 
 
-def _key(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> str | None:
+def named_session(request: ApiRequest[Any, Any]) -> SessionId | None:
+    """Return the session that the header of a request names."""
+    named = request.context.headers(SESSION_HEADER.encode())
+    return SessionId(named[0].decode("latin-1")) if named else None
+
+
+def idempotency_key(request: ApiRequest[Any, Any]) -> str | None:
+    """Return the key that the header of a request names.
+
+    Raises:
+        InvalidRequest: it is too long.
+    """
     keys = request.context.headers(b"idempotency-key")
     try:
         return msgspec.convert(keys[0].decode("latin-1"), Key) if keys else None

@@ -69,19 +69,17 @@ def plain_reply(
 
 
 async def _completion(request: ChatRequest, reply: PlainReply) -> Response:
-    head = {
-        "id": f"chatcmpl-{reply.id}",
-        "created": int(request.services.clock.now().timestamp()),
-        "model": request.body.model,
-    }
+    name, model = f"chatcmpl-{reply.id}", request.body.model
+    created = int(request.services.clock.now().timestamp())
     if request.body.stream:
         await reply.start()
         headers = {"cache-control": "no-cache"}
-        chunks = _chunks(request, reply, {**head, "object": "chat.completion.chunk"})
+        head = {"id": name, "created": created, "model": model, "object": "chat.completion.chunk"}
+        chunks = _chunks(request, reply, head)
         return StreamingResponse(chunks, 200, headers, "text/event-stream")
     end = await reply.end()
     choice = CompletionChoice(CompletionMessage(end.answer), "length" if end.is_cut else "stop")
-    completion = ChatCompletion(**head, choices=(choice,), usage=completion_usage(end.usage))
+    completion = ChatCompletion(name, created, model, (choice,), completion_usage(end.usage))
     return Response(msgspec.json.encode(completion), media_type="application/json")
 
 

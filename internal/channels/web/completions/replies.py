@@ -16,7 +16,7 @@ from internal.agent.domain.errors import (
     ModelUnavailable,
     NotFound,
 )
-from internal.agent.domain.ids import RunId, new_ksuid
+from internal.agent.domain.ids import new_ksuid
 from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.tasks import Status
 from internal.agent.domain.usage import Usage
@@ -192,8 +192,3 @@ def _conversation(messages: tuple[CompletionInput, ...]) -> tuple[str, tuple[Mes
     if not said:
         raise InvalidRequest("The messages have no text.")
     return "\n\n".join(filter(str.strip, system)), tuple(said)
-
-
-def run_id_of(name: str, prefix: str) -> RunId:
-    """Return the id of the run that an id with a prefix names, also one that cannot exist."""
-    return RunId(name.removeprefix(prefix))

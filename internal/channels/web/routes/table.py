@@ -37,6 +37,12 @@ from internal.channels.web.completions.models import (
     show_completion_model,
 )
 from internal.channels.web.completions.plain import answer_chat_completion
+from internal.channels.web.completions.response_objects import ResponseObject
+from internal.channels.web.completions.responses import (
+    CreateResponseRequest,
+    create_response,
+    show_response,
+)
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
@@ -205,6 +211,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404, 409, 502),
         max_body_bytes=_FILES_BODY_BYTES,
     ),
+    Endpoint(
+        "POST",
+        "/v1/responses",
+        create_response,
+        ResponseObject,
+        body=CreateResponseRequest,
+        max_wait_seconds=MAX_RUN_SECONDS,
+        errors=(404, 409, 502),
+        max_body_bytes=_FILES_BODY_BYTES,
+    ),
+    Endpoint("GET", "/v1/responses/{response_id}", show_response, ResponseObject),
     Endpoint("GET", "/v1/models", list_completion_models, CompletionModels),
     Endpoint(
         "GET",
