@@ -7,6 +7,8 @@ from internal.agent.domain.tasks import Run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 
+RUN_FAILED = "run_failed"
+"""The code of the error that a failed run is."""
 MAX_RUN_SECONDS = 3_600
 """A run that takes longer goes on; its completion is an error that says so."""
 
@@ -29,7 +31,7 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)
     if run.status == "failed":
-        raise HttpError(502, "run_failed", run.error or "The run failed.")
+        raise HttpError(502, RUN_FAILED, run.error or "The run failed.")
     if run.status != "waiting":
         return run.answer
     asked = await request.services.gateway.queries.questions(

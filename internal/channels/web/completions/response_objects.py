@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.usage import Usage
+from internal.channels.web.completions.answers import RUN_FAILED
 from internal.channels.web.completions.replies import ReplyEnd
 from internal.channels.web.errors import HttpError
 
 ResponseStatus = Literal["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]
-ErrorCode = Literal["server_error", "rate_limit_exceeded"]
+ErrorCode = Literal["server_error", "rate_limit_exceeded", "invalid_prompt"]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 RESPONSE_PREFIX = "resp_"
 """Before the id of the run in the id of a response."""
@@ -143,7 +144,12 @@ def failed_response(
     response: ResponseObject, error: HttpError, output: tuple[OutputMessage, ...] = ()
 ) -> ResponseObject:
     """Return a response that failed."""
-    code: ErrorCode = "rate_limit_exceeded" if error.status == _TOO_MANY else "server_error"
+    code: ErrorCode = "server_error"
+    if error.status == _TOO_MANY:
+        code = "rate_limit_exceeded"
+    elif error.code == RUN_FAILED:
+        # of the codes of this API the one after which clients do not repeat the request
+        code = "invalid_prompt"
     return replace(response, status="failed", output=output, error=ResponseError(str(error), code))
 
 
