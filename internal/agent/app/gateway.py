@@ -15,6 +15,7 @@ from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.app.chats import Chats
+from internal.agent.app.conversations import Conversations
 from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
@@ -147,6 +148,7 @@ class Gateway:
             database, stores, queries=self.queries, broadcaster=broadcaster, clock=clock
         )
         self.run_displays = RunDisplays(database, stores, clock)
+        self.conversations = Conversations(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
         self.dead_letters = DeadLetters(database, stores, clock, self._publish_retried)

@@ -9,6 +9,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.visibility import Writing, written_at
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.answers import matches_id
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound, WrittenEarlier
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
@@ -20,7 +21,6 @@ from internal.channels.chat.answers import (
     MessageContext,
     TextAnswers,
     escape_markdown,
-    matches_id,
 )
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import (

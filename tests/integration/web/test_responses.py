@@ -29,7 +29,8 @@ SCRIPT = Rules(
             when=When(last_user="two replies", results=0),
         ),
         Reply(text="Second.", when=When(last_user="two replies", results=1)),
-        Reply(calls=[Call("shell", {"command": "touch a"})], when=When(last_user="ask")),
+        Reply(calls=[Call("shell", {"command": "touch a"})], when=When(last_user="ask", results=0)),
+        Reply(text="Not then.", when=When(last_user="ask", results=1)),
         Reply(text="cut", stop_reason="max_tokens", when=When(last_user="long")),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
     ]
@@ -48,7 +49,7 @@ DONE = [
 async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, "AsyncOpenAI"]]:
     from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
 
-    async with open_working_web_app(home, SCRIPT) as app:
+    async with open_working_web_app(home, SCRIPT, {"LARKSPUR_AGENT__GATES": "off"}) as app:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
             yield app, client
@@ -156,12 +157,10 @@ async def test_a_response_is_continued_with_its_id(home: Path) -> None:
 
 async def test_items_of_a_conversation_are_read(home: Path) -> None:
     async with opened(home) as (app, client):
-        first = await client.responses.create(model="larkspur", input="greet me")
         image = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
         items: list[Any] = [
             {"role": "developer", "content": "Be kind."},
             {"role": "user", "content": "The sky was blue."},
-            {"type": "item_reference", "id": first.output[0].id},
             {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]},
             {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"at": "sky"}'},
             {"type": "function_call_output", "call_id": "c", "output": "a cloud"},
@@ -181,13 +180,51 @@ async def test_items_of_a_conversation_are_read(home: Path) -> None:
         made = await client.responses.create(model="larkspur", input=items)
         assert made.output_text == "It was blue."
         sent = str(app.core.model.requests[-1])
-        for said in ("Be kind.", "sky was blue", "hello there", "Hm.", "look", "a cloud", "Noted."):
+        for said in ("Be kind.", "sky was blue", "look", "a cloud", "Noted."):
             assert said in sent, said
+        assert "Hm." not in sent
         assert made.model_extra is not None
         task = (
             await app.client.get(f"/api/tasks/{made.model_extra['larkspur']['task_id']}")
         ).json()
         assert [each["name"] for each in task["attachments"]] == ["image-1.png"]
+
+
+async def test_a_message_that_is_referred_to_names_its_session(home: Path) -> None:
+    async with opened(home) as (app, client):
+        first = await client.responses.create(model="larkspur", input="ask")
+        items: list[Any] = [
+            {"role": "developer", "content": "Be kind."},
+            {"role": "user", "content": "ask"},
+            {"type": "item_reference", "id": first.output[0].id},
+            {"role": "user", "content": "no"},
+        ]
+        second = await client.responses.create(model="larkspur", input=items)
+        assert second.id == first.id  # the answer to its question goes on with the run
+        items += [
+            {"type": "item_reference", "id": second.output[0].id},
+            {"role": "user", "content": "greet me"},
+        ]
+        third = await client.responses.create(model="larkspur", input=items)
+        assert first.model_extra is not None
+        assert third.model_extra is not None
+        session = first.model_extra["larkspur"]["session_id"]
+        assert third.model_extra["larkspur"]["session_id"] == session
+        assert "Be kind." in str(app.core.model.requests[-1])
+
+
+async def test_a_response_is_continued_twice_in_two_sessions(home: Path) -> None:
+    async with opened(home) as (_, client):
+        first = await client.responses.create(model="larkspur", input="greet me")
+        sessions = []
+        for _ in range(2):
+            made = await client.responses.create(
+                model="larkspur", input="greet me again", previous_response_id=first.id
+            )
+            assert made.model_extra is not None
+            sessions.append(made.model_extra["larkspur"]["session_id"])
+        assert first.model_extra is not None
+        assert sessions[0] == first.model_extra["larkspur"]["session_id"] != sessions[1]
 
 
 async def test_a_question_is_an_answer_and_a_failure_an_error(home: Path) -> None:
@@ -247,19 +284,19 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"background": True}, "background is not supported"),
     ({"conversation": "conv_1"}, "conversation is not supported"),
     ({"text": SCHEMA}, "text.format is not supported"),
-    ({"tool_choice": "required"}, "tool_choice is not supported"),
+    ({"tool_choice": "required"}, "tool_choice demands a call of a tool"),
     ({"prompt": {"id": "pmpt_1"}}, "prompt is not supported"),
     ({"include": ["message.output_text.logprobs"]}, "message.output_text.logprobs"),
     ({"input": []}, "input"),
-    ({"input": [{"role": "assistant", "content": "hi"}]}, "last item of input"),
+    ({"input": [{"role": "assistant", "content": "hi"}]}, "last message must be one of the user"),
     ({"input": [{"role": "robot", "content": "hi"}]}, r"input\[0\].role"),
     (
         {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
-        "input_file is not supported",
+        "type input_file, or it lacks its data",
     ),
     (
         {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]},
-        "a data URL",
+        "type input_image, or it lacks its data",
     ),
 ]
 

@@ -4,8 +4,14 @@ from typing import Any
 
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.tasks import Run
+from internal.channels.web.completions.asked_questions import (
+    list_asked,
+    phrases_for,
+    question_text,
+)
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
+from internal.i18n.runs import RunMessages
 
 RUN_FAILED = "run_failed"
 """The code of the error that a failed run is."""
@@ -32,17 +38,14 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
         raise HttpError(504, "timeout", message)
     if run.status == "failed":
         raise HttpError(502, RUN_FAILED, run.error or "The run failed.")
-    if run.status != "waiting":
+    if run.status == "waiting":
+        asked = await list_asked(request, submitted.session_id)
+        return question_text(asked.records, asked.phrases)
+    if run.status != "cancelled" or run.answer:
         return run.answer
-    asked = await request.services.gateway.queries.questions(
-        request.principal, session_id=submitted.session_id
-    )
-    lines = [
-        f"{question.title} Answer it on the page or with: larkspur answer {question.id}"
-        for question, record in ((record.question, record) for record, _ in asked)
-        if record.run_id == submitted.run_id
-    ]
-    return "\n".join(["The task waits for an answer.", *lines])
+    task = await request.services.gateway.queries.task(submitted.task_id, request.principal)
+    phrases = phrases_for(task.instruction)
+    return RunMessages(phrases.language).ended(run.stop_reason or "") or phrases("ended")
 
 
 def reached_limit(run: Run) -> bool:

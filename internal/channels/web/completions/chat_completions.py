@@ -1,8 +1,7 @@
 """The chat completions of OpenAI's API, for clients that already speak it.
 
-A request is a task, and its answer the completion. The session keeps the conversation: a client
-that names it in the header `x-larkspur-session` sends its new message only. Without the header, the
-messages before the last one become part of the task, and the session is new.
+A request is the next turn of a conversation, and what its run says the completion; `conversation`
+finds the session.
 """
 
 from collections.abc import AsyncGenerator
@@ -13,36 +12,32 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.idempotency import scoped_key
-from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.app.runs.creation import Submitted
+from internal.agent.app.task_options import TaskOptions
 from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import Usage
-from internal.channels.web.completions.answers import answer_of, reached_limit, settled_run
-from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
-from internal.channels.web.completions.messages import (
-    CompletionInput,
-    image_inputs,
-    instruction_with_transcript,
+from internal.channels.web.completions.answers import reached_limit, settled_run
+from internal.channels.web.completions.conversation import (
+    SESSION_HEADER,
+    ConversationTurn,
+    TurnRequest,
+    take_turn,
 )
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
+from internal.channels.web.completions.messages import CompletionInput, read_messages
 from internal.channels.web.completions.models import DEFAULT_MODEL, chosen_model
+from internal.channels.web.completions.offered_tools import refuse_demanded_tools
 from internal.channels.web.completions.run_text import RunText
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
-from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import EmptyRequest, Key, RequestModel
-
-SESSION_HEADER = "x-larkspur-session"
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
     """What a stream contains besides the answer."""
 
     include_usage: bool = False
-
-
-Tool = Annotated[dict[str, Any], Meta(max_length=100)]
 
 
 class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=False):
@@ -55,7 +50,9 @@ class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=Fal
     model: str = DEFAULT_MODEL
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: Annotated[tuple[Tool, ...], Meta(max_length=1_000)] = ()
+    tool_choice: Any = None
+    function_call: Any = None
+    user: Annotated[str, Meta(max_length=1_000)] = ""
     temperature: float | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
@@ -103,15 +100,17 @@ async def create_chat_completion(
     request: ApiRequest[EmptyRequest, ChatCompletionRequest],
 ) -> Response:
     """Run a task and return its answer, at once or as a stream."""
-    submitted = await _submit(request)
+    turn = await _take_turn(request)
+    submitted = turn.submitted
     head = _head(request, submitted)
     headers = {SESSION_HEADER: str(submitted.session_id)}
     if request.body.stream:
         headers["cache-control"] = "no-cache"
-        chunks = _CompletionStream(request, submitted, head).chunks()
+        chunks = _CompletionStream(request, turn, head).chunks()
         return StreamingResponse(chunks, 200, headers, "text/event-stream")
     run = await settled_run(request, submitted)
-    content = await answer_of(request, submitted, run)
+    content = await turn.answer(run)
+    await turn.finish(run, content)
     completion = ChatCompletion(
         head["id"],
         head["created"],
@@ -123,33 +122,26 @@ async def create_chat_completion(
     return Response(msgspec.json.encode(completion), 200, headers, "application/json")
 
 
-async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> Submitted:
-    body, services = request.body, request.services
+async def _take_turn(
+    request: ApiRequest[EmptyRequest, ChatCompletionRequest],
+) -> ConversationTurn:
+    body = request.body
+    refuse_demanded_tools(tool_choice=body.tool_choice, function_call=body.function_call)
     CHAT_COMPLETION_FIELDS.check(request.content)
-    if body.tools:
-        raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
-    session_id = named_session(request)
-    *earlier, last = body.messages
-    if last.role != "user":
-        raise InvalidRequest("The last message must be one of the user.")
-    images = image_inputs(last)
-    options = TaskOptions(model=chosen_model(services, body.model))
-    submission = Submission(
-        instruction=last.text if session_id else instruction_with_transcript(earlier, last),
-        spec=build_run_spec(services.defaults, options, request.principal, None),
-        channel=request.channel,
-        session_id=session_id,
-        attachments=await store_attachments(services.gateway.files, images, request.principal.id),
+    turn = TurnRequest(
+        read_messages(body.messages),
+        TaskOptions(model=chosen_model(request.services, body.model)),
+        session=named_session(request),
+        user=body.user,
         idempotency_key=scoped_key("completions", idempotency_key(request)),
-        one_shot=session_id is None,
     )
-    return await services.gateway.submit(submission, request.principal)
+    return await take_turn(request, turn)
 
 
-def named_session(request: ApiRequest[Any, Any]) -> SessionId | None:
-    """Return the session that the header of a request names."""
+def named_session(request: ApiRequest[Any, Any]) -> str:
+    """Return the session that the header of a request names, "" for none."""
     named = request.context.headers(SESSION_HEADER.encode())
-    return SessionId(named[0].decode("latin-1")) if named else None
+    return named[0].decode("latin-1") if named else ""
 
 
 def idempotency_key(request: ApiRequest[Any, Any]) -> str | None:
@@ -189,39 +181,46 @@ class _CompletionStream:
     def __init__(
         self,
         request: ApiRequest[EmptyRequest, ChatCompletionRequest],
-        submitted: Submitted,
+        turn: ConversationTurn,
         head: dict[str, Any],
     ) -> None:
         self._request = request
-        self._submitted = submitted
+        self._turn = turn
         self._head = {**head, "object": "chat.completion.chunk"}
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """Yield server-sent events: the text of all replies, the end, the usage if wanted."""
         yield self._chunk({"role": "assistant", "content": ""})
-        text = RunText(self._request, self._submitted)
-        async for piece in text.pieces():
-            yield self._chunk({"content": piece}) if piece else b": still running\n\n"
-        async for chunk in self._end(text):
-            yield chunk
+        text = RunText(self._request, self._turn.submitted)
+        try:
+            async for piece in text.pieces():
+                yield self._text(piece) if piece else b": still running\n\n"
+            async for chunk in self._end(text):
+                yield chunk
+        finally:
+            await self._turn.leave()
 
     async def _end(self, text: RunText) -> AsyncGenerator[bytes]:
         if (run := text.run) is None:  # the gateway stops
             return
         try:
-            answer = await answer_of(self._request, self._submitted, run)
+            answer = await self._turn.answer(run)
         except HttpError as error:
             yield server_sent({"error": {"message": str(error), "code": error.code}})
         else:
             if rest := text.missing(answer):
-                yield self._chunk({"content": rest})
+                yield self._text(rest)
+            await self._turn.finish(run, answer)
             yield self._chunk({}, _finish_reason(run))
             options = self._request.body.stream_options
             if options is not None and options.include_usage:
-                yield server_sent(
-                    {**self._head, "choices": [], "usage": completion_usage(run.usage)}
-                )
+                usage = completion_usage(run.usage)
+                yield server_sent({**self._head, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
+
+    def _text(self, piece: str) -> bytes:
+        self._turn.hear(piece)
+        return self._chunk({"content": piece})
 
     def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}

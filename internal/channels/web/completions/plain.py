@@ -3,7 +3,7 @@
 For the requests of chat programs that are not tasks, such as those for a title or for tags.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from internal.channels.web.completions.chat_completions import (
     server_sent,
 )
 from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
-from internal.channels.web.completions.messages import CompletionInput
+from internal.channels.web.completions.messages import SentMessage, read_messages
 from internal.channels.web.completions.models import PLAIN_MODEL
 from internal.channels.web.completions.replies import PlainReply, ReplyEnd
 from internal.channels.web.endpoints import ApiRequest
@@ -42,7 +42,7 @@ async def answer_chat_completion(request: ChatRequest) -> Response:
     CHAT_COMPLETION_FIELDS.check(request.content)
     reply = plain_reply(
         request,
-        body.messages,
+        read_messages(body.messages),
         max_tokens=body.max_completion_tokens or body.max_tokens,
         temperature=body.temperature,
     )
@@ -51,7 +51,7 @@ async def answer_chat_completion(request: ChatRequest) -> Response:
 
 def plain_reply(
     request: ApiRequest[Any, Any],
-    messages: tuple[CompletionInput, ...],
+    messages: Sequence[SentMessage],
     *,
     max_tokens: int | None,
     temperature: float | None,

@@ -1,13 +1,12 @@
 """Replies to requests of other APIs, while they are written: of a run, or of the plain model."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
 import msgspec
 
 from internal.agent.app.plain_completions import DailyLimitReached, PlainAnswer, PlainRequest
-from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import (
     ContextTooLong,
@@ -20,13 +19,13 @@ from internal.agent.domain.ids import new_ksuid
 from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.tasks import Status
 from internal.agent.domain.usage import Usage
-from internal.channels.web.completions.answers import answer_of, reached_limit, settled_run
-from internal.channels.web.completions.messages import CompletionInput
+from internal.channels.web.completions.answers import reached_limit, settled_run
+from internal.channels.web.completions.conversation import ConversationTurn
+from internal.channels.web.completions.messages import SentMessage
 from internal.channels.web.completions.run_text import RunText
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _NO_RETRY = {"x-should-retry": "false"}
 
 
@@ -64,31 +63,44 @@ class Reply(Protocol):
         """
         ...
 
+    async def leave(self) -> None:
+        """Note that nobody reads on; no effect after the end."""
+        ...
+
 
 class RunReply:
     """The reply of a run. A reader who leaves does not stop the run."""
 
-    def __init__(self, request: ApiRequest[Any, Any], submitted: Submitted) -> None:
-        self.id: str = submitted.run_id
-        self._request, self._submitted = request, submitted
+    def __init__(self, request: ApiRequest[Any, Any], turn: ConversationTurn) -> None:
+        self.id: str = turn.submitted.run_id
+        self._request, self._turn = request, turn
         self._text: RunText | None = None
 
-    def pieces(self) -> AsyncGenerator[str]:
+    async def pieces(self) -> AsyncGenerator[str]:
         """Yield the text of all replies of the run."""
-        self._text = RunText(self._request, self._submitted)
-        return self._text.pieces()
+        self._text = RunText(self._request, self._turn.submitted)
+        async with aclosing(self._text.pieces()) as pieces:
+            async for piece in pieces:
+                self._turn.hear(piece)
+                yield piece
 
     async def end(self) -> ReplyEnd | None:
         """Return the end of the run, or the question that it waits with."""
         if self._text is None:
-            run = await settled_run(self._request, self._submitted)
+            run = await settled_run(self._request, self._turn.submitted)
         elif self._text.run is None:
             return None
         else:
             run = self._text.run
-        answer = await answer_of(self._request, self._submitted, run)
+        answer = await self._turn.answer(run)
         rest = "" if self._text is None else self._text.missing(answer)
+        self._turn.hear(rest)
+        await self._turn.finish(run, answer)
         return ReplyEnd(answer, rest, run.usage, reached_limit(run), run.status)
+
+    async def leave(self) -> None:
+        """Let the conversation go on from what was read."""
+        await self._turn.leave()
 
 
 class PlainReply:
@@ -97,7 +109,7 @@ class PlainReply:
     def __init__(
         self,
         request: ApiRequest[Any, Any],
-        messages: tuple[CompletionInput, ...],
+        messages: Sequence[SentMessage],
         *,
         max_tokens: int | None,
         temperature: float | None,
@@ -106,7 +118,7 @@ class PlainReply:
 
         Raises:
             NotFound: there is no plain model here.
-            InvalidRequest: the messages have images, or the last one is not of the user.
+            InvalidRequest: the messages have files, or the last one is not of the user.
         """
         services = request.services
         if services.plain is None:
@@ -145,7 +157,7 @@ class PlainReply:
         answer = self._answer
         return ReplyEnd(answer.text, "", answer.usage, answer.is_cut)
 
-    async def close(self) -> None:
+    async def leave(self) -> None:
         """End the request to the model."""
         await self._stream.aclose()
 
@@ -175,20 +187,18 @@ def plain_error(error: Exception) -> HttpError:
             raise error
 
 
-def _conversation(messages: tuple[CompletionInput, ...]) -> tuple[str, tuple[Message, ...]]:
+def _conversation(messages: Sequence[SentMessage]) -> tuple[str, tuple[Message, ...]]:
     """Return the system prompt and the messages that have text."""
-    if any(part.image_url is not None for message in messages for part in message.parts):
-        raise InvalidRequest("This model reads text only. Send images to the model larkspur.")
-    if messages[-1].role != "user":
+    if any(not isinstance(part, str) for message in messages for part in message.parts):
+        raise InvalidRequest("This model reads text only. Send files to the model larkspur.")
+    if not messages or messages[-1].role != "user":
         raise InvalidRequest("The last message must be one of the user.")
-    system = [message.text for message in messages if message.role in _SYSTEM_ROLES]
+    system = [message.text for message in messages if message.role == "instructions"]
     said = [
-        Message("assistant", user_message(message.text).parts)
-        if message.role == "assistant"
-        else user_message(message.text)
-        for message in messages
-        if message.role not in _SYSTEM_ROLES and message.text.strip()
+        Message("assistant" if each.role == "assistant" else "user", user_message(text).parts)
+        for each in messages
+        if each.role != "instructions" and (text := f"{each.text}\n{each.calls}".strip())
     ]
-    if not said:
-        raise InvalidRequest("The messages have no text.")
+    if not said or said[-1].role != "user":
+        raise InvalidRequest("The last message has no text.")
     return "\n\n".join(filter(str.strip, system)), tuple(said)

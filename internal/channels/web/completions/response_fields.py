@@ -26,16 +26,9 @@ RESPONSE_FIELDS = FieldTable(
             ("previous_response_id",), "honoured", "continues the session of that response of yours"
         ),
         Field(
-            ("tools",),
+            ("tools", "tool_choice"),
             "without effect",
-            "the agent uses the tools of the gateway, and can be given more as MCP servers",
-        ),
-        Field(
-            ("tool_choice",),
-            "refused",
-            "the agent uses the tools of the gateway; a program that needs their results calls"
-            " `/mcp`",
-            ("auto", "none"),
+            "the agent uses the tools of the gateway; a choice that demands another one is refused",
         ),
         Field(
             ("parallel_tool_calls", "max_tool_calls"),

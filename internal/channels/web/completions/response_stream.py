@@ -37,6 +37,14 @@ class ResponseStream:
         yield self._about_response("response.created", self._response)
         yield self._about_response("response.in_progress", self._response)
         try:
+            async with aclosing(self._reply_events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            await self._reply.leave()
+
+    async def _reply_events(self) -> AsyncGenerator[bytes]:
+        try:
             async with aclosing(self._reply.pieces()) as pieces:
                 async for piece in pieces:
                     for event in self._added(piece) if piece else [_PING]:

@@ -4,6 +4,7 @@ As for chat completions, a request is a task, and its answer the response. The i
 that of its run, so that `previous_response_id` names the session to continue.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -14,28 +15,34 @@ from msgspec import Meta
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.idempotency import scoped_key
-from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.app.runs.creation import Submitted
+from internal.agent.app.task_options import TaskOptions
 from internal.agent.domain.errors import InvalidRequest, NotFound
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run, Task
 from internal.channels.web.completions.answers import answer_of, reached_limit
 from internal.channels.web.completions.attended_response import AttendedResponse
 from internal.channels.web.completions.chat_completions import (
-    SESSION_HEADER,
     idempotency_key,
     named_session,
 )
-from internal.channels.web.completions.messages import (
-    CompletionInput,
-    image_inputs,
-    instruction_with_transcript,
+from internal.channels.web.completions.conversation import (
+    SESSION_HEADER,
+    ConversationTurn,
+    TurnRequest,
+    take_turn,
 )
 from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
+from internal.channels.web.completions.offered_tools import refuse_demanded_tools
 from internal.channels.web.completions.plain import plain_reply
 from internal.channels.web.completions.replies import PlainReply, Reply, ReplyEnd, RunReply
 from internal.channels.web.completions.response_fields import RESPONSE_FIELDS, check_included
-from internal.channels.web.completions.response_input import Item, read_input, references
+from internal.channels.web.completions.response_input import (
+    Item,
+    items_after_reference,
+    read_input,
+    references,
+)
 from internal.channels.web.completions.response_objects import (
     MESSAGE_PREFIX,
     RESPONSE_PREFIX,
@@ -47,7 +54,6 @@ from internal.channels.web.completions.response_objects import (
 from internal.channels.web.completions.response_stream import ResponseStream
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
-from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import EmptyRequest, RequestModel
 
 _UNFINISHED: dict[str, ResponseStatus] = {"queued": "queued", "running": "in_progress"}
@@ -68,6 +74,8 @@ class CreateResponseRequest(RequestModel, frozen=True, forbid_unknown_fields=Fal
     stream: bool = False
     include: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
     metadata: Metadata | None = None
+    tool_choice: Any = None
+    user: Annotated[str, Meta(max_length=1_000)] = ""
     temperature: float | None = None
     max_output_tokens: int | None = None
 
@@ -79,15 +87,14 @@ async def create_response(request: ResponseRequest) -> Response:
     """Run a task and return its answer as a response, at once or as a stream."""
     body = request.body
     RESPONSE_FIELDS.check(request.content)
+    refuse_demanded_tools(tool_choice=body.tool_choice)
     check_included(body.include)
-    previous = await _previous(request)
-    messages = await _messages(request)
     if body.model == PLAIN_MODEL:
-        return _plain_response(request, messages)
-    submitted = await _submit(request, messages, previous)
-    reply = RunReply(request, submitted)
-    response = msgspec.structs.replace(_begun(request, reply), larkspur=submitted)
-    headers = {SESSION_HEADER: str(submitted.session_id)}
+        return await _plain_response(request)
+    turn = await _take_turn(request)
+    reply = RunReply(request, turn)
+    response = msgspec.structs.replace(_begun(request, reply), larkspur=turn.submitted)
+    headers = {SESSION_HEADER: str(turn.submitted.session_id)}
     return await _answered(request, reply, response, headers=headers)
 
 
@@ -127,13 +134,16 @@ async def _answered(
     return Response(msgspec.json.encode(ended), 200, headers, "application/json")
 
 
-def _plain_response(request: ResponseRequest, messages: list[CompletionInput]) -> Response:
+async def _plain_response(request: ResponseRequest) -> Response:
     body = request.body
     if body.previous_response_id:
         raise InvalidRequest(f"{PLAIN_MODEL} has no session to continue: send all messages.")
+    answers: dict[str, str] = {}
+    for name in references(body.input):
+        answers[name] = (await _find_message(request, name)).answer
     reply = plain_reply(
         request,
-        tuple(messages),
+        read_input(body.input, body.instructions, answers),
         max_tokens=body.max_output_tokens,
         temperature=body.temperature,
     )
@@ -162,59 +172,54 @@ def _begun(request: ResponseRequest, reply: Reply) -> ResponseObject:
     )
 
 
-async def _submit(
-    request: ResponseRequest, messages: list[CompletionInput], previous: SessionId | None
-) -> Submitted:
-    body, services = request.body, request.services
-    *earlier, last = messages
-    if last.role != "user":
-        raise InvalidRequest("The last item of input must be a message of the user.")
-    spec = build_run_spec(
-        services.defaults,
-        TaskOptions(model=chosen_model(services, body.model)),
-        request.principal,
-        None,
-    )
-    images = image_inputs(last)
-    submission = Submission(
-        instruction=instruction_with_transcript(earlier, last),
-        spec=spec,
-        channel=request.channel,
-        session_id=previous,
-        attachments=await store_attachments(services.gateway.files, images, request.principal.id),
+async def _take_turn(request: ResponseRequest) -> ConversationTurn:
+    body, named = request.body, named_session(request)
+    previous = await _previous(request)
+    items: str | Sequence[Item] = body.input
+    if previous is None and not named and (names := references(items)):
+        # the session has the messages that are referred to, and those before them
+        previous, items = await _find_message(request, names[-1]), items_after_reference(items)
+    turn = TurnRequest(
+        read_input(items, body.instructions, {}),
+        TaskOptions(model=chosen_model(request.services, body.model)),
+        session=named,
+        user=body.user,
         idempotency_key=scoped_key("responses", idempotency_key(request)),
-        one_shot=previous is None,
+        previous=previous,
     )
-    return await services.gateway.submit(submission, request.principal)
+    return await take_turn(request, turn)
 
 
-async def _previous(request: ResponseRequest) -> SessionId | None:
-    """Return the session to continue: that of an earlier response, or of the header.
+async def _previous(request: ResponseRequest) -> Run | None:
+    """Return the run of the response that a request continues.
 
     Raises:
         HttpError: there is no such response of the caller.
         InvalidRequest: the header names another session.
     """
-    named, response_id = named_session(request), request.body.previous_response_id
+    response_id = request.body.previous_response_id
     if not response_id:
-        return named
+        return None
     try:
         _, run = await _find(request, response_id)
     except NotFound as error:
         text = f"previous_response_id: {error}"
         raise HttpError(404, "previous_response_not_found", text) from error
-    if named not in {None, run.session_id}:
+    if named_session(request) not in {"", run.session_id}:
         raise InvalidRequest(f"The header {SESSION_HEADER} names another session.")
-    return run.session_id
+    return run
 
 
-async def _messages(request: ResponseRequest) -> list[CompletionInput]:
-    body = request.body
-    answers: dict[str, str] = {}
-    for name in references(body.input):
-        _, run = await _find(request, name.replace(MESSAGE_PREFIX, RESPONSE_PREFIX, 1))
-        answers[name] = run.answer
-    return read_input(body.input, body.instructions, answers)
+async def _find_message(request: ResponseRequest, name: str) -> Run:
+    """Return the run that said a message.
+
+    Raises:
+        NotFound: there is no such message of the caller.
+    """
+    try:
+        return (await _find(request, name.replace(MESSAGE_PREFIX, RESPONSE_PREFIX, 1)))[1]
+    except NotFound as error:
+        raise NotFound(f"There is no message {name[:80]}.") from error
 
 
 async def _find(request: ApiRequest[Any, Any], response_id: str) -> tuple[Task, Run]:

@@ -1,0 +1,336 @@
+"""Conversations: how the messages of a request become the next turn of a session.
+
+A client names its session in a header, or sends its whole history: then the session is the one
+whose transcript is that history. What a session does not know of the history it is told.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from internal.agent.app.background_task import wait_for_completion
+from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.questions import QuestionRecord
+from internal.agent.domain.tasks import Attachment, Run, RunSpec
+from internal.agent.ports.instructions import MAX_TEXT_BYTES
+from internal.channels.web.completions.answers import answer_of
+from internal.channels.web.completions.asked_questions import answer_asked, list_asked
+from internal.channels.web.completions.messages import (
+    SentFile,
+    SentMessage,
+    Unreadable,
+    read_file,
+)
+from internal.channels.web.completions.transcripts import (
+    message_splits,
+    prompt_with_transcript,
+    run_hash,
+    transcript_hash,
+)
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.errors import HttpError
+from internal.channels.web.routes.attachments import store_attachments
+from internal.channels.web.schemas import AttachmentInput
+from internal.i18n.chat import ChatTexts
+
+SESSION_HEADER = "x-larkspur-session"
+NEW_SESSION = "new"
+"""The value of the header for a new session, whatever the history."""
+
+MAX_FILES = 50
+"""Files of the messages of a request that become attachments of its task."""
+
+AnyRequest = ApiRequest[Any, Any]
+
+
+class TurnRequest(NamedTuple):
+    """The next turn of a conversation, as an API reads it from a request.
+
+    `session` is the id of the session, `NEW_SESSION`, or "" for the one whose transcript the
+    earlier messages are. `user` is whom the program names as its user: the conversations of others
+    are not continued. With `previous`, the run that said the last message, all messages are new.
+    """
+
+    messages: Sequence[SentMessage]
+    options: TaskOptions
+    session: str = ""
+    user: str = ""
+    idempotency_key: str | None = None
+    previous: Run | None = None
+
+
+class _Place(NamedTuple):
+    """Where a turn goes on.
+
+    `earlier` are the messages that the session does not know, `now` those that it is sent. `taken`
+    is the hash of the transcript that the session was taken with, "" if it was not.
+    """
+
+    session_id: SessionId | None
+    earlier: Sequence[SentMessage]
+    now: Sequence[SentMessage]
+    taken: str = ""
+
+
+class _Given(NamedTuple):
+    """What a turn gives its task: the text for people and that for the model, and the files."""
+
+    text: str
+    prompt: str
+    files: tuple[Attachment, ...]
+
+
+class ConversationTurn:
+    """A turn of a conversation that was submitted.
+
+    Attributes:
+        submitted: The run whose answer is the next message.
+        remark: The next message if there is nothing to wait for: why the message answered no
+            question; "" else.
+    """
+
+    def __init__(
+        self,
+        request: AnyRequest,
+        turn: TurnRequest,
+        submitted: Submitted,
+        *,
+        remark: str,
+        taken: str,
+    ) -> None:
+        self.submitted, self.remark = submitted, remark
+        self._request, self._turn, self._taken = request, turn, taken
+        self._heard, self._is_over = "", False
+
+    def hear(self, text: str) -> None:
+        """Take in that a text was sent, which is a part of the answer."""
+        self._heard += text
+
+    async def finish(self, run: Run, answer: str) -> None:
+        """Remember the answer of a settled run, before the client has all of it.
+
+        The client sends back either what was sent or the answer alone.
+        """
+        await self._remember({self._heard, answer, ""}, asks=run.status == "waiting")
+
+    async def answer(self, run: Run) -> str:
+        """Return the answer of a run that is settled.
+
+        Raises:
+            HttpError: the run failed, or has not ended in time.
+        """
+        if self.remark:
+            return self.remark
+        try:
+            return await answer_of(self._request, self.submitted, run)
+        except HttpError:
+            if run.is_settled:
+                await self._give_up()
+            raise
+
+    async def _give_up(self) -> None:
+        """Let the conversation go on from before the turn: its run has failed."""
+        if self._taken:
+            conversations = self._request.services.gateway.conversations
+            session_id = self.submitted.session_id
+            await conversations.release(self._request.principal, self._taken, session_id)
+        await self._remember({self._heard, ""}, asks=False)
+
+    async def leave(self) -> None:
+        """Remember what was sent if the client leaves before the end; no effect after it."""
+        if not self._is_over:
+            # to its end, as the client is gone and the request is cancelled
+            await wait_for_completion(self._remember({self._heard, ""}, asks=False))
+
+    async def _remember(self, answers: set[str], *, asks: bool) -> None:
+        self._is_over = True
+        if self._turn.session not in {"", NEW_SESSION}:
+            return  # the client sends no history, or one that is not that of the session
+        said = _said(self._turn)
+        hashes = {transcript_hash(self._turn.user, said, each) for each in answers}
+        hashes.add(run_hash(self.submitted.run_id))
+        conversations = self._request.services.gateway.conversations
+        await conversations.remember(self._request.principal, hashes, self.submitted, asks=asks)
+
+
+async def take_turn(request: AnyRequest, turn: TurnRequest) -> ConversationTurn:
+    """Let the last message of a conversation answer what its run asks, or be its next task.
+
+    Raises:
+        InvalidRequest: the messages do not fit, such as a last one that is not of the user.
+        NotFound: there is no such session.
+        RequestError: what `Gateway.submit` and `Gateway.answer` raise.
+    """
+    said = _said(turn)
+    _check_last(said)
+    spec = _spec(request, turn)
+    place = await _find_place(request, turn, said)
+    try:
+        submitted, remark = await _start(request, turn, place, spec=spec)
+    except BaseException:
+        if place.taken and place.session_id is not None:
+            conversations = request.services.gateway.conversations
+            await conversations.release(request.principal, place.taken, place.session_id)
+        raise
+    return ConversationTurn(request, turn, submitted, remark=remark, taken=place.taken)
+
+
+def _said(turn: TurnRequest) -> list[SentMessage]:
+    return [each for each in turn.messages if each.role != "instructions"]
+
+
+def _check_last(said: Sequence[SentMessage]) -> None:
+    """Check that the last message is one of the user, and can be read.
+
+    Raises:
+        InvalidRequest: it is not.
+    """
+    if not said or said[-1].role != "user":
+        raise InvalidRequest("The last message must be one of the user.")
+    for part in said[-1].parts:
+        if isinstance(part, Unreadable):
+            raise InvalidRequest(
+                f"A message cannot have a part of the type {part.type[:40]}, or it lacks its data:"
+                " send text, image_url, file or input_audio, the last three with their data in"
+                " base64."
+            )
+
+
+def _spec(request: AnyRequest, turn: TurnRequest) -> RunSpec:
+    """Return how the task runs, with the instructions of the program."""
+    texts = [each.text.strip() for each in turn.messages if each.role == "instructions"]
+    instructions = "\n\n".join(filter(None, texts))
+    if (size := len(instructions.encode("utf-8", "replace"))) > MAX_TEXT_BYTES:
+        raise InvalidRequest(
+            f"The system messages have {size:,} bytes together; the maximum is"
+            f" {MAX_TEXT_BYTES:,}. Attach long material as a file, or put it into a skill."
+        )
+    spec = build_run_spec(request.services.defaults, turn.options, request.principal, None)
+    return msgspec.structs.replace(spec, instructions=instructions)
+
+
+async def _find_place(
+    request: AnyRequest, turn: TurnRequest, said: Sequence[SentMessage]
+) -> _Place:
+    *earlier, last = said
+    if turn.previous is not None:
+        place = await _find_session(request, run_hash(turn.previous.id))
+        place = place or _Place(turn.previous.session_id, (), ())
+        return place._replace(earlier=earlier, now=(last,))
+    if turn.session and turn.session != NEW_SESSION:
+        return _Place(SessionId(turn.session), (), (last,))
+    if not turn.session:
+        for history, now in message_splits(said):
+            transcript = transcript_hash(turn.user, history)
+            if place := await _find_session(request, transcript):
+                return place._replace(now=now)
+    return _Place(None, earlier, (last,))
+
+
+async def _find_session(request: AnyRequest, transcript: str) -> _Place | None:
+    """Return the session with a transcript, or a fork of one that went on; None without any."""
+    gateway, principal = request.services.gateway, request.principal
+    found = await gateway.conversations.take(principal, transcript)
+    if found is None or (found.is_taken and found.asks):
+        return None  # in the middle of a run there is nothing to fork
+    if not found.is_taken:
+        return _Place(found.session_id, (), (), transcript)
+    try:
+        fork = await gateway.fork_session(
+            found.session_id, principal, request.channel, run_id=found.run_id, includes_run=True
+        )
+    except (Conflict, NotFound):  # the run goes on, or left nothing
+        return None
+    return _Place(fork.id, (), ())
+
+
+async def _start(
+    request: AnyRequest, turn: TurnRequest, place: _Place, *, spec: RunSpec
+) -> tuple[Submitted, str]:
+    """Answer an open question or submit a task; return the run, and a remark or ""."""
+    given = await _give(request, place)
+    gateway, session_id = request.services.gateway, place.session_id
+    asked = None if session_id is None else await list_asked(request, session_id)
+    submission = Submission(
+        instruction=given.text,
+        prompt=given.prompt,
+        spec=spec,
+        channel=request.channel,
+        session_id=session_id,
+        attachments=given.files,
+        idempotency_key=turn.idempotency_key,
+        one_shot=session_id is None,
+    )
+    if asked is None or not asked.records:
+        return await gateway.submit(submission, request.principal), ""
+    result = await answer_asked(request, asked, given.text)
+    if given.files and not result.remark:
+        files = msgspec.structs.replace(submission, idempotency_key=None)
+        await gateway.steer(files, request.principal)
+    return _submitted(result.record), result.remark
+
+
+def _submitted(record: QuestionRecord) -> Submitted:
+    return Submitted(record.task_id, record.run_id, record.session_id, "queued")
+
+
+async def _give(request: AnyRequest, place: _Place) -> _Given:
+    """Return what the messages of a turn give its task, and store their files."""
+    files = _Files()
+    for message in place.earlier:
+        for file in message.files:
+            files.add_if_sent(file)
+    own = [files.add(file) for message in place.now for file in message.files]
+    text = "\n\n".join(filter(None, (message.text for message in place.now)))
+    if not text.strip() and own:
+        phrases = ChatTexts().phrases_for("".join(each.text for each in place.earlier))
+        text = phrases("only_files", names=", ".join(own))
+    prompt = prompt_with_transcript(place.earlier, text, files.name_of)
+    stored = await store_attachments(
+        request.services.gateway.files, files.inputs, request.principal.id
+    )
+    return _Given(text, prompt, stored)
+
+
+class _Files:
+    """The files of a request, each once, in the order of their messages."""
+
+    def __init__(self) -> None:
+        self._added: dict[str, AttachmentInput] = {}
+
+    @property
+    def inputs(self) -> tuple[AttachmentInput, ...]:
+        return tuple(self._added.values())
+
+    def name_of(self, file: SentFile) -> str:
+        """Return the name of a file, "" if it was not added."""
+        found = self._added.get(file.url)
+        return found.name if found else ""
+
+    def add(self, file: SentFile) -> str:
+        """Add a file and return its name.
+
+        Raises:
+            InvalidRequest: it cannot be read, or there are too many.
+        """
+        if file.url not in self._added:
+            if len(self._added) >= MAX_FILES:
+                raise InvalidRequest(f"A request can have {MAX_FILES} files at most.")
+            self._added[file.url] = read_file(file, self._number(file))
+        return self._added[file.url].name
+
+    def add_if_sent(self, file: SentFile) -> None:
+        """Add a file of an earlier message, unless it is not there or cannot be read.
+
+        What is wrong with the past of a conversation must not end it.
+        """
+        with suppress(InvalidRequest):
+            self.add(file)
+
+    def _number(self, file: SentFile) -> int:
+        return 1 + sum(each.name.startswith(f"{file.kind}-") for each in self._added.values())
