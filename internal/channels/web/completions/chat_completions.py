@@ -10,16 +10,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from internal.agent.app.idempotency import scoped_key
+from internal.agent.app.idempotency import RepeatableRequest, scoped_key
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import Usage
-from internal.channels.web.completions.answers import answer_of, reached_limit, settled_run
+from internal.channels.web.completions.answers import MAX_RUN_SECONDS, answer_of, reached_limit
 from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
 from internal.channels.web.completions.messages import (
     CompletionInput,
@@ -28,6 +28,7 @@ from internal.channels.web.completions.messages import (
 )
 from internal.channels.web.completions.models import DEFAULT_MODEL, chosen_model
 from internal.channels.web.completions.run_text import RunText
+from internal.channels.web.delivery import Delivery, errors_of_created_run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.routes.attachments import store_attachments
@@ -94,15 +95,18 @@ async def create_chat_completion(
     request: ApiRequest[EmptyRequest, ChatCompletionRequest],
 ) -> Response:
     """Run a task and return its answer, at once or as a stream."""
-    submitted = await _submit(request)
-    head = _head(request, submitted)
-    headers = {SESSION_HEADER: str(submitted.session_id)}
-    if request.body.stream:
-        headers["cache-control"] = "no-cache"
-        chunks = _CompletionStream(request, submitted, head).chunks()
-        return StreamingResponse(chunks, 200, headers, "text/event-stream")
-    run = await settled_run(request, submitted)
-    content = await answer_of(request, submitted, run)
+    CHAT_COMPLETION_FIELDS.check(request.content)
+    key = _key(request)
+    with Delivery(request, is_repeatable=key is None) as delivery:
+        submitted = await delivery.joined() or await _submit(request, key, delivery.repeatable)
+        head = _head(request, submitted)
+        headers = {SESSION_HEADER: str(submitted.session_id)}
+        if request.body.stream:
+            chunks = _CompletionStream(request, submitted, head).chunks()
+            return delivery.stream(submitted, chunks, {**headers, "cache-control": "no-cache"})
+        with errors_of_created_run(headers):
+            run = await delivery.settled_run(submitted, MAX_RUN_SECONDS)
+            content = await answer_of(request, submitted, run)
     completion = ChatCompletion(
         head["id"],
         head["created"],
@@ -114,9 +118,12 @@ async def create_chat_completion(
     return Response(msgspec.json.encode(completion), 200, headers, "application/json")
 
 
-async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> Submitted:
+async def _submit(
+    request: ApiRequest[EmptyRequest, ChatCompletionRequest],
+    key: str | None,
+    repeatable: RepeatableRequest | None,
+) -> Submitted:
     body, services = request.body, request.services
-    CHAT_COMPLETION_FIELDS.check(request.content)
     if body.tools:
         raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
     named = request.context.headers(SESSION_HEADER.encode())
@@ -132,8 +139,9 @@ async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> S
         channel=request.channel,
         session_id=session_id,
         attachments=await store_attachments(services.gateway.files, images, request.principal.id),
-        idempotency_key=scoped_key("completions", _key(request)),
+        idempotency_key=scoped_key("completions", key),
         one_shot=session_id is None,
+        request=repeatable,
     )
     return await services.gateway.submit(submission, request.principal)
 
@@ -164,7 +172,7 @@ def _usage(usage: Usage) -> CompletionUsage:
 
 
 class _CompletionStream:
-    """The chunks of a completion. A client that disconnects does not stop the run."""
+    """The chunks of a completion."""
 
     def __init__(
         self,
