@@ -149,11 +149,9 @@ class _StreamedAnswer(StreamingResponse):
         super().__init__(self._noticed(chunks), 200, headers, "text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            with self._count:
-                await super().__call__(scope, receive, send)
-        finally:
-            await self._on_end(self._is_read)
+        with self._count:
+            await super().__call__(scope, receive, send)
+        await self._on_end(self._is_read)  # not after an error: the client did not leave
 
     async def _noticed(self, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         async with aclosing(chunks):
