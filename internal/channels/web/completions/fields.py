@@ -209,3 +209,8 @@ CHAT_COMPLETION_FIELDS = FieldTable(
     "such as those that Open WebUI, LiteLLM and servers of models add",
 )
 """The fields of `POST /v1/chat/completions`."""
+
+DOCUMENTED: tuple[tuple[str, FieldTable], ...] = (
+    ("chat completion fields", CHAT_COMPLETION_FIELDS),
+)
+"""The names of the marks of the tables in docs/http.md, between which `make generate` writes."""

@@ -104,7 +104,7 @@ async def test_an_answer_that_was_read_is_for_declared_repetitions(requests: Req
 
 async def test_a_failure_is_for_all_repetitions_at_first(requests: Requests) -> None:
     first = await requests.submit()
-    await requests.end(first, "failed", "llm_failed")
+    await requests.end(first, "failed", "error")
     await requests.mark_read(first)
     assert await requests.joining() == [True, True, False]
     requests.clock.advance(timedelta(seconds=READ_SECONDS + 1))

@@ -13,7 +13,7 @@ ERRORS: list[tuple[Exception, int, str | None]] = [
     (RuntimeError("secret"), 500, "false"),
     (NotFound("gone"), 404, "false"),
     (StoreError("full"), 503, None),
-    (TooManyTasks("wait"), 429, None),
+    (TooManyTasks(3), 429, None),
 ]
 
 
