@@ -117,7 +117,9 @@ class Resource:
         async with asyncio.timeout(seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]
-            request = ApiRequest(self._services, context, path, query, body, content)
+            request = ApiRequest(
+                self._services, context, path, query, body, content=content, receive=receive
+            )
             result = await endpoint.handler(request)
             if not isinstance(result, StreamRequest | StreamingResponse):
                 response = _response(endpoint, result)

@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive
 
 from internal.agent.app.events.live_buffer import SessionFilter
 from internal.agent.app.events.subscription import Cursor
@@ -27,6 +28,7 @@ class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     """A decoded request.
 
     `path` holds the path parameters, `content` the body as it was sent, unless it is streamed.
+    `receive` tells of the end of the connection once the body is read.
     """
 
     services: WebServices
@@ -34,7 +36,8 @@ class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     path: dict[str, str]
     query: Query
     body: Body
-    content: bytes = b""
+    content: bytes
+    receive: Receive
 
     @property
     def principal(self) -> Principal:

@@ -21,6 +21,9 @@ from internal.agent.domain.errors import (
     WrongHash,
 )
 
+RETRY_HEADER = "x-should-retry"
+"""Header of errors that says whether client libraries should send the request again."""
+
 
 class HttpError(RequestError):
     """An error with its HTTP status, a machine-readable code and additional headers."""

@@ -17,6 +17,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
 from internal.channels.web.errors import HttpError
+from internal.channels.web.readers import Readers
 from internal.channels.web.static_page import Page, read_page
 from internal.config.home import HomeError
 from internal.config.server import ServerSettings
@@ -260,6 +261,7 @@ class WebServices(msgspec.Struct, frozen=True):
         setup: Changes settings; None in a terminal that executes its own tasks.
         mcp: The MCP server; None in such a terminal.
         plain: Completions without runs; None in such a terminal.
+        readers: The clients that wait for answers.
 
     Raises:
         WebServerError: The token is blank.
@@ -282,6 +284,7 @@ class WebServices(msgspec.Struct, frozen=True):
     setup: Setup | None = None
     mcp: McpEndpoint | None = None
     plain: PlainCompletions | None = None
+    readers: Readers = msgspec.field(default_factory=Readers)
 
     def __post_init__(self) -> None:
         if not self.token().strip():

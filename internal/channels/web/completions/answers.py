@@ -19,20 +19,15 @@ MAX_RUN_SECONDS = 3_600
 """A run that takes longer goes on; its completion is an error that says so."""
 
 
-async def settled_run(request: ApiRequest[Any, Any], submitted: Submitted) -> Run:
-    """Wait until a run is settled, or the limit has passed, and return it."""
-    _, run = await request.services.gateway.wait_for_run(
-        submitted, request.principal, MAX_RUN_SECONDS
-    )
-    return run
-
-
 async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Run) -> str:
     """Return the answer of a settled run; of one that waits, what it asks.
 
     Raises:
         HttpError: the run failed, or has not ended in time.
     """
+    if not run.is_settled and request.services.gateway.is_closed:
+        message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
+        raise HttpError(503, "stopping", message, {"retry-after": "2"})
     if not run.is_settled:
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from internal.agent.app.background_task import wait_for_completion
+from internal.agent.app.events.subscription import Cursor
+from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run, RunSpec
 from internal.agent.ports.instructions import MAX_TEXT_BYTES
 from internal.channels.web.completions.answers import answer_of
@@ -32,15 +33,15 @@ from internal.channels.web.completions.transcripts import (
     run_hash,
     transcript_hash,
 )
+from internal.channels.web.delivery import Delivery
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import AttachmentInput
 from internal.i18n.chat import ChatTexts
 
-SESSION_HEADER = "x-larkspur-session"
 NEW_SESSION = "new"
-"""The value of the header for a new session, whatever the history."""
+"""The value of the session header for a new session, whatever the history."""
 
 MAX_FILES = 50
 """Files of the messages of a request that become attachments of its task."""
@@ -77,6 +78,14 @@ class _Place(NamedTuple):
     taken: str = ""
 
 
+class _Started(NamedTuple):
+    """A turn that was submitted; the fields are those of `ConversationTurn`."""
+
+    submitted: Submitted
+    remark: str = ""
+    start: Cursor | None = None
+
+
 class _Given(NamedTuple):
     """What a turn gives its task: the text for people and that for the model, and the files."""
 
@@ -92,6 +101,7 @@ class ConversationTurn:
         submitted: The run whose answer is the next message.
         remark: The next message if there is nothing to wait for: why the message answered no
             question; "" else.
+        start: Where the events of the run begin that are about the turn; None for the first one.
     """
 
     def __init__(
@@ -100,10 +110,11 @@ class ConversationTurn:
         turn: TurnRequest,
         submitted: Submitted,
         *,
-        remark: str,
-        taken: str,
+        remark: str = "",
+        taken: str = "",
+        start: Cursor | None = None,
     ) -> None:
-        self.submitted, self.remark = submitted, remark
+        self.submitted, self.remark, self.start = submitted, remark, start
         self._request, self._turn, self._taken = request, turn, taken
         self._heard, self._is_over = "", False
 
@@ -158,26 +169,37 @@ class ConversationTurn:
         await conversations.remember(self._request.principal, hashes, self.submitted, asks=asks)
 
 
-async def take_turn(request: AnyRequest, turn: TurnRequest) -> ConversationTurn:
+async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) -> ConversationTurn:
     """Let the last message of a conversation answer what its run asks, or be its next task.
+
+    A request that is sent again joins the run of the first one.
 
     Raises:
         InvalidRequest: the messages do not fit, such as a last one that is not of the user.
         NotFound: there is no such session.
         RequestError: what `Gateway.submit` and `Gateway.answer` raise.
     """
+    if (joined := await delivery.joined()) is not None:
+        return ConversationTurn(request, turn, joined)
     said = _said(turn)
     _check_last(said)
     spec = _spec(request, turn)
     place = await _find_place(request, turn, said)
     try:
-        submitted, remark = await _start(request, turn, place, spec=spec)
+        started = await _start(request, turn, place, spec=spec, repeatable=delivery.repeatable)
     except BaseException:
         if place.taken and place.session_id is not None:
             conversations = request.services.gateway.conversations
             await conversations.release(request.principal, place.taken, place.session_id)
         raise
-    return ConversationTurn(request, turn, submitted, remark=remark, taken=place.taken)
+    return ConversationTurn(
+        request,
+        turn,
+        started.submitted,
+        remark=started.remark,
+        taken=place.taken,
+        start=started.start,
+    )
 
 
 def _said(turn: TurnRequest) -> list[SentMessage]:
@@ -250,9 +272,14 @@ async def _find_session(request: AnyRequest, transcript: str) -> _Place | None:
 
 
 async def _start(
-    request: AnyRequest, turn: TurnRequest, place: _Place, *, spec: RunSpec
-) -> tuple[Submitted, str]:
-    """Answer an open question or submit a task; return the run, and a remark or ""."""
+    request: AnyRequest,
+    turn: TurnRequest,
+    place: _Place,
+    *,
+    spec: RunSpec,
+    repeatable: RepeatableRequest | None,
+) -> _Started:
+    """Answer an open question or submit a task."""
     given = await _give(request, place)
     gateway, session_id = request.services.gateway, place.session_id
     asked = None if session_id is None else await list_asked(request, session_id)
@@ -265,18 +292,19 @@ async def _start(
         attachments=given.files,
         idempotency_key=turn.idempotency_key,
         one_shot=session_id is None,
+        request=repeatable,
     )
     if asked is None or not asked.records:
-        return await gateway.submit(submission, request.principal), ""
+        return _Started(await gateway.submit(submission, request.principal))
+    bounds = await gateway.queries.bounds()
     result = await answer_asked(request, asked, given.text)
     if given.files and not result.remark:
-        files = msgspec.structs.replace(submission, idempotency_key=None)
+        files = msgspec.structs.replace(submission, idempotency_key=None, request=None)
         await gateway.steer(files, request.principal)
-    return _submitted(result.record), result.remark
-
-
-def _submitted(record: QuestionRecord) -> Submitted:
-    return Submitted(record.task_id, record.run_id, record.session_id, "queued")
+    record = result.record
+    submitted = Submitted(record.task_id, record.run_id, record.session_id, "queued")
+    await gateway.repeated_requests.record(repeatable, request.principal, submitted)
+    return _Started(submitted, result.remark, Cursor(bounds.epoch, bounds.head))
 
 
 async def _give(request: AnyRequest, place: _Place) -> _Given:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from internal.channels.web.completions.replies import Reply
+from internal.channels.web.completions.replies import PING, Reply
 from internal.channels.web.completions.response_objects import (
     OutputMessage,
     OutputText,
@@ -17,8 +17,6 @@ from internal.channels.web.completions.response_objects import (
     output_of,
 )
 from internal.channels.web.errors import HttpError
-
-_PING = b": still running\n\n"
 
 
 class ResponseStream:
@@ -47,7 +45,7 @@ class ResponseStream:
         try:
             async with aclosing(self._reply.pieces()) as pieces:
                 async for piece in pieces:
-                    for event in self._added(piece) if piece else [_PING]:
+                    for event in self._added(piece) if piece else [PING]:
                         yield event
             end = await self._reply.end()
         except HttpError as error:

@@ -7,7 +7,6 @@ that of its run, so that `previous_response_id` names the session to continue.
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -21,21 +20,16 @@ from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run, Task
 from internal.channels.web.completions.answers import answer_of, reached_limit
-from internal.channels.web.completions.attended_response import AttendedResponse
-from internal.channels.web.completions.chat_completions import (
+from internal.channels.web.completions.conversation import TurnRequest, take_turn
+from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
+from internal.channels.web.completions.offered_tools import refuse_demanded_tools
+from internal.channels.web.completions.plain_reply import PlainReply, ReplyLimits
+from internal.channels.web.completions.replies import Reply, ReplyEnd
+from internal.channels.web.completions.request_headers import (
+    SESSION_HEADER,
     idempotency_key,
     named_session,
 )
-from internal.channels.web.completions.conversation import (
-    SESSION_HEADER,
-    ConversationTurn,
-    TurnRequest,
-    take_turn,
-)
-from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
-from internal.channels.web.completions.offered_tools import refuse_demanded_tools
-from internal.channels.web.completions.plain import plain_reply
-from internal.channels.web.completions.replies import PlainReply, Reply, ReplyEnd, RunReply
 from internal.channels.web.completions.response_fields import RESPONSE_FIELDS, check_included
 from internal.channels.web.completions.response_input import (
     Item,
@@ -52,8 +46,11 @@ from internal.channels.web.completions.response_objects import (
     failed_response,
 )
 from internal.channels.web.completions.response_stream import ResponseStream
+from internal.channels.web.completions.run_reply import RunReply
+from internal.channels.web.delivery import Delivery, errors_of_created_run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
+from internal.channels.web.requests import while_connected
 from internal.channels.web.schemas import EmptyRequest, RequestModel
 
 _UNFINISHED: dict[str, ResponseStatus] = {"queued": "queued", "running": "in_progress"}
@@ -89,13 +86,7 @@ async def create_response(request: ResponseRequest) -> Response:
     RESPONSE_FIELDS.check(request.content)
     refuse_demanded_tools(tool_choice=body.tool_choice)
     check_included(body.include)
-    if body.model == PLAIN_MODEL:
-        return await _plain_response(request)
-    turn = await _take_turn(request)
-    reply = RunReply(request, turn)
-    response = msgspec.structs.replace(_begun(request, reply), larkspur=turn.submitted)
-    headers = {SESSION_HEADER: str(turn.submitted.session_id)}
-    return await _answered(request, reply, response, headers=headers)
+    return await (_plain_response if body.model == PLAIN_MODEL else _run_response)(request)
 
 
 async def show_response(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ResponseObject:
@@ -120,17 +111,18 @@ async def show_response(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Resp
     return ended_response(response, end)
 
 
-async def _answered(
-    request: ResponseRequest, reply: Reply, response: ResponseObject, headers: dict[str, str]
-) -> Response:
-    if request.body.stream:
-        headers = {**headers, "cache-control": "no-cache"}
-        events = ResponseStream(reply, response).events()
-        return StreamingResponse(events, 200, headers, "text/event-stream")
-    end = await reply.end()
-    if end is None:
-        raise HttpError(503, "stopping", "The gateway stops; the run goes on when it is back.")
-    ended = ended_response(response, end)
+async def _run_response(request: ResponseRequest) -> Response:
+    key = idempotency_key(request)
+    with Delivery(request, is_repeatable=key is None) as delivery:
+        turn = await take_turn(request, await _turn_request(request, key), delivery)
+        reply, submitted = RunReply(request, turn, delivery), turn.submitted
+        response = msgspec.structs.replace(_begun(request, reply), larkspur=submitted)
+        headers = {SESSION_HEADER: str(submitted.session_id)}
+        if request.body.stream:
+            events = ResponseStream(reply, response).events()
+            return delivery.stream(submitted, events, {**headers, "cache-control": "no-cache"})
+        with errors_of_created_run(headers):
+            ended = ended_response(response, await reply.whole())
     return Response(msgspec.json.encode(ended), 200, headers, "application/json")
 
 
@@ -141,20 +133,18 @@ async def _plain_response(request: ResponseRequest) -> Response:
     answers: dict[str, str] = {}
     for name in references(body.input):
         answers[name] = (await _find_message(request, name)).answer
-    reply = plain_reply(
-        request,
-        read_input(body.input, body.instructions, answers),
-        max_tokens=body.max_output_tokens,
-        temperature=body.temperature,
-    )
-    return AttendedResponse(partial(_plain_answer, request, reply))
-
-
-async def _plain_answer(request: ResponseRequest, reply: PlainReply) -> Response:
-    if request.body.stream:
-        await reply.start()
+    messages = read_input(body.input, body.instructions, answers)
+    limits = ReplyLimits(body.max_output_tokens, body.temperature)
+    reply = PlainReply(request, messages, limits)
     response = msgspec.structs.replace(_begun(request, reply), store=False)
-    return await _answered(request, reply, response, headers={})
+    if body.stream:
+        await while_connected(request.receive, reply.start())
+        events = ResponseStream(reply, response).events()
+        return StreamingResponse(events, 200, {"cache-control": "no-cache"}, "text/event-stream")
+    end = await while_connected(request.receive, reply.whole())
+    return Response(
+        msgspec.json.encode(ended_response(response, end)), media_type="application/json"
+    )
 
 
 def _begun(request: ResponseRequest, reply: Reply) -> ResponseObject:
@@ -172,22 +162,21 @@ def _begun(request: ResponseRequest, reply: Reply) -> ResponseObject:
     )
 
 
-async def _take_turn(request: ResponseRequest) -> ConversationTurn:
+async def _turn_request(request: ResponseRequest, key: str | None) -> TurnRequest:
     body, named = request.body, named_session(request)
     previous = await _previous(request)
     items: str | Sequence[Item] = body.input
     if previous is None and not named and (names := references(items)):
         # the session has the messages that are referred to, and those before them
         previous, items = await _find_message(request, names[-1]), items_after_reference(items)
-    turn = TurnRequest(
+    return TurnRequest(
         read_input(items, body.instructions, {}),
         TaskOptions(model=chosen_model(request.services, body.model)),
         session=named,
         user=body.user,
-        idempotency_key=scoped_key("responses", idempotency_key(request)),
+        idempotency_key=scoped_key("responses", key),
         previous=previous,
     )
-    return await take_turn(request, turn)
 
 
 async def _previous(request: ResponseRequest) -> Run | None:

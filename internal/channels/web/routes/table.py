@@ -27,16 +27,16 @@ from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.agent.ports.workspaces import TreePage
 from internal.channels.web.completions.answers import MAX_RUN_SECONDS
 from internal.channels.web.completions.chat_completions import (
-    ChatCompletion,
     ChatCompletionRequest,
+    create_chat_completion,
 )
+from internal.channels.web.completions.completion_objects import ChatCompletion
 from internal.channels.web.completions.models import (
     CompletionModel,
     CompletionModels,
     list_completion_models,
     show_completion_model,
 )
-from internal.channels.web.completions.plain import answer_chat_completion
 from internal.channels.web.completions.response_objects import ResponseObject
 from internal.channels.web.completions.responses import (
     CreateResponseRequest,
@@ -204,7 +204,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/chat/completions",
-        answer_chat_completion,
+        create_chat_completion,
         ChatCompletion,
         body=ChatCompletionRequest,
         max_wait_seconds=MAX_RUN_SECONDS,

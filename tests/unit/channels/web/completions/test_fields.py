@@ -10,7 +10,10 @@ import pytest
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.channels.web.completions.chat_completions import ChatCompletionRequest
+from internal.channels.web.completions.documented_fields import DOCUMENTED
 from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
+from internal.config.reference import insert_table
+from tests import ROOT
 
 SENT_BY_CLIENTS: dict[str, Any] = {
     "model": "larkspur",
@@ -83,3 +86,10 @@ def test_every_field_of_openai_has_a_verdict() -> None:
     }
     assert declared <= known
     assert set(ChatCompletionRequest.__struct_fields__) <= known
+
+
+def test_the_tables_in_the_docs_are_fresh() -> None:
+    text = (ROOT / "docs/http.md").read_text(encoding="utf-8")
+    for name, table in DOCUMENTED:
+        assert table.markdown() in text, "run: make generate"
+        assert text == insert_table(text, name, table.markdown()), "run: make generate"
