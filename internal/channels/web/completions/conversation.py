@@ -22,7 +22,7 @@ from internal.channels.web.completions.answers import answer_of
 from internal.channels.web.completions.asked_questions import answer_asked, list_asked
 from internal.channels.web.completions.messages import (
     SentFile,
-    SentMessage,
+    ConversationMessage,
     Unreadable,
     read_file,
 )
@@ -55,7 +55,7 @@ class TurnRequest(NamedTuple):
     are not continued.
     """
 
-    messages: Sequence[SentMessage]
+    messages: Sequence[ConversationMessage]
     options: TaskOptions
     session: str = ""
     user: str = ""
@@ -70,8 +70,8 @@ class _Place(NamedTuple):
     """
 
     session_id: SessionId | None
-    earlier: Sequence[SentMessage]
-    now: Sequence[SentMessage]
+    earlier: Sequence[ConversationMessage]
+    now: Sequence[ConversationMessage]
     taken: str = ""
 
 
@@ -177,11 +177,11 @@ async def take_turn(request: AnyRequest, turn: TurnRequest) -> ConversationTurn:
     return ConversationTurn(request, turn, submitted, remark=remark, taken=place.taken)
 
 
-def _said(turn: TurnRequest) -> list[SentMessage]:
+def _said(turn: TurnRequest) -> list[ConversationMessage]:
     return [each for each in turn.messages if each.role != "instructions"]
 
 
-def _check_last(said: Sequence[SentMessage]) -> None:
+def _check_last(said: Sequence[ConversationMessage]) -> None:
     """Check that the last message is one of the user, and can be read.
 
     Raises:
@@ -212,7 +212,7 @@ def _spec(request: AnyRequest, turn: TurnRequest) -> RunSpec:
 
 
 async def _find_place(
-    request: AnyRequest, turn: TurnRequest, said: Sequence[SentMessage]
+    request: AnyRequest, turn: TurnRequest, said: Sequence[ConversationMessage]
 ) -> _Place:
     *earlier, last = said
     if turn.session and turn.session != NEW_SESSION:
@@ -225,7 +225,7 @@ async def _find_place(
 
 
 async def _find_session(
-    request: AnyRequest, turn: TurnRequest, history: Sequence[SentMessage]
+    request: AnyRequest, turn: TurnRequest, history: Sequence[ConversationMessage]
 ) -> _Place | None:
     """Return the session with a transcript, or a fork of one that went on; None without any."""
     gateway, principal = request.services.gateway, request.principal
@@ -267,11 +267,16 @@ async def _start(
     if given.files and not result.remark:
         files = msgspec.structs.replace(submission, idempotency_key=None)
         await gateway.steer(files, request.principal)
-    return _submitted(result.record), result.remark
+    return await _outermost(request, result.record), result.remark
 
 
-def _submitted(record: QuestionRecord) -> Submitted:
-    return Submitted(record.task_id, record.run_id, record.session_id, "queued")
+async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:
+    """Return the run of a question, or the one above it that the conversation waits for."""
+    queries, principal = request.services.gateway.queries, request.principal
+    task, run = await queries.task_with_run(record.task_id, principal)
+    while task.parent_task_id is not None:
+        task, run = await queries.task_with_run(task.parent_task_id, principal)
+    return Submitted(task.id, run.id, task.session_id, run.status)
 
 
 async def _give(request: AnyRequest, place: _Place) -> _Given:
