@@ -30,6 +30,7 @@ from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.mentions import MentionTool
+from internal.agent.app.plain_completions import PlainCompletions
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.runs.call_repairs import CallRepairCounts
@@ -196,6 +197,7 @@ class GatewayServices(Services, frozen=True, kw_only=True):
     documents: DocumentReader
     registry: ProcessRegistry
     webhooks: WebhookSender
+    plain: PlainCompletions
     preload: Callable[[], None]
     """Starts reading in the background what the first run needs."""
 
@@ -386,6 +388,7 @@ async def open_gateway(
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services, lessons),
+        _open_plain_completions(loaded, services, lessons) as plain,
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -428,6 +431,7 @@ async def open_gateway(
                 clock=services.clock,
                 leadership=services.leaderships.of_webhooks(),
             ),
+            plain=plain,
             preload=partial(_preload, services, model),
         )
 
@@ -529,6 +533,30 @@ async def _title_sessions(
     try:
         async with background_task(titler.run(services.supervisor)):
             yield
+    finally:
+        await model.close()
+
+
+@asynccontextmanager
+async def _open_plain_completions(
+    loaded: Loaded, services: Services, lessons: LessonBook
+) -> AsyncGenerator[PlainCompletions]:
+    """Open the completions without runs, by the model of titles or else the default one.
+
+    As for titles, the connections are their own, and no request is repeated: clients do that.
+    """
+    llm = loaded.settings.llm
+    alone = {"fallbacks": (), "max_retries": 0}
+    model = build_model(llm.model_copy(update=alone), lessons=lessons)
+    try:
+        yield PlainCompletions(
+            services.database,
+            services.stores,
+            services.clock,
+            model=model,
+            model_name=loaded.settings.agent.title_model or llm.model,
+            book=services.model_book,
+        )
     finally:
         await model.close()
 

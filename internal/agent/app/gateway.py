@@ -35,6 +35,7 @@ from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.queries import Queries
 from internal.agent.app.received_messages import ReceivedMessages
+from internal.agent.app.repeated_requests import RepeatedRequests
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
@@ -149,6 +150,7 @@ class Gateway:
         )
         self.run_displays = RunDisplays(database, stores, clock)
         self.conversations = Conversations(database, stores, clock)
+        self.repeated_requests = RepeatedRequests(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
         self.dead_letters = DeadLetters(database, stores, clock, self._publish_retried)

@@ -17,6 +17,8 @@ from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.i18n.runs import RunMessages
 
+RUN_FAILED = "run_failed"
+"""The code of the error that a failed run is."""
 MAX_RUN_SECONDS = 3_600
 """A run that takes longer goes on; its completion is an error that says so."""
 
@@ -63,11 +65,14 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
         asked = await list_asked(request, submitted.session_id)
         if asked.records or run.is_settled:
             return question_text(asked.records, asked.phrases)
+    if not run.is_settled and request.services.gateway.is_closed:
+        message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
+        raise HttpError(503, "stopping", message, {"retry-after": "2"})
     if not run.is_settled:
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)
     if run.status == "failed":
-        raise HttpError(502, "run_failed", run.error or "The run failed.")
+        raise HttpError(502, RUN_FAILED, run.error or "The run failed.")
     if run.status != "cancelled" or run.answer:
         return run.answer
     task = await request.services.gateway.queries.task(submitted.task_id, request.principal)

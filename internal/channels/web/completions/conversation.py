@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from internal.agent.app.background_task import wait_for_completion
+from internal.agent.app.events.subscription import Cursor
+from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
@@ -21,25 +23,26 @@ from internal.agent.ports.instructions import MAX_TEXT_BYTES
 from internal.channels.web.completions.answers import answer_of
 from internal.channels.web.completions.asked_questions import answer_asked, list_asked
 from internal.channels.web.completions.messages import (
-    SentFile,
     ConversationMessage,
+    SentFile,
     Unreadable,
     read_file,
 )
 from internal.channels.web.completions.transcripts import (
     message_splits,
     prompt_with_transcript,
+    run_hash,
     transcript_hash,
 )
+from internal.channels.web.delivery import Delivery
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import AttachmentInput
 from internal.i18n.chat import ChatTexts
 
-SESSION_HEADER = "x-larkspur-session"
 NEW_SESSION = "new"
-"""The value of the header for a new session, whatever the history."""
+"""The value of the session header for a new session, whatever the history."""
 
 MAX_FILES = 50
 """Files of the messages of a request that become attachments of its task."""
@@ -52,7 +55,7 @@ class TurnRequest(NamedTuple):
 
     `session` is the id of the session, `NEW_SESSION`, or "" for the one whose transcript the
     earlier messages are. `user` is whom the program names as its user: the conversations of others
-    are not continued.
+    are not continued. With `previous`, the run that said the last message, all messages are new.
     """
 
     messages: Sequence[ConversationMessage]
@@ -60,6 +63,7 @@ class TurnRequest(NamedTuple):
     session: str = ""
     user: str = ""
     idempotency_key: str | None = None
+    previous: Run | None = None
 
 
 class _Place(NamedTuple):
@@ -73,6 +77,14 @@ class _Place(NamedTuple):
     earlier: Sequence[ConversationMessage]
     now: Sequence[ConversationMessage]
     taken: str = ""
+
+
+class _Started(NamedTuple):
+    """A turn that was submitted; the fields are those of `ConversationTurn`."""
+
+    submitted: Submitted
+    remark: str = ""
+    start: Cursor | None = None
 
 
 class _Given(NamedTuple):
@@ -90,6 +102,7 @@ class ConversationTurn:
         submitted: The run whose answer is the next message.
         remark: The next message if there is nothing to wait for: why the message answered no
             question; "" else.
+        start: Where the events of the run begin that are about the turn; None for the first one.
     """
 
     def __init__(
@@ -98,10 +111,11 @@ class ConversationTurn:
         turn: TurnRequest,
         submitted: Submitted,
         *,
-        remark: str,
-        taken: str,
+        remark: str = "",
+        taken: str = "",
+        start: Cursor | None = None,
     ) -> None:
-        self.submitted, self.remark = submitted, remark
+        self.submitted, self.remark, self.start = submitted, remark, start
         self._request, self._turn, self._taken = request, turn, taken
         self._heard, self._is_over = "", False
 
@@ -151,30 +165,42 @@ class ConversationTurn:
             return  # the client sends no history, or one that is not that of the session
         said = _said(self._turn)
         hashes = {transcript_hash(self._turn.user, said, each) for each in answers}
+        hashes.add(run_hash(self.submitted.run_id))
         conversations = self._request.services.gateway.conversations
         await conversations.remember(self._request.principal, hashes, self.submitted, asks=asks)
 
 
-async def take_turn(request: AnyRequest, turn: TurnRequest) -> ConversationTurn:
+async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) -> ConversationTurn:
     """Let the last message of a conversation answer what its run asks, or be its next task.
+
+    A request that is sent again joins the run of the first one.
 
     Raises:
         InvalidRequest: the messages do not fit, such as a last one that is not of the user.
         NotFound: there is no such session.
         RequestError: what `Gateway.submit` and `Gateway.answer` raise.
     """
+    if (joined := await delivery.joined()) is not None:
+        return ConversationTurn(request, turn, joined)
     said = _said(turn)
     _check_last(said)
     spec = _spec(request, turn)
     place = await _find_place(request, turn, said)
     try:
-        submitted, remark = await _start(request, turn, place, spec=spec)
+        started = await _start(request, turn, place, spec=spec, repeatable=delivery.repeatable)
     except BaseException:
         if place.taken and place.session_id is not None:
             conversations = request.services.gateway.conversations
             await conversations.release(request.principal, place.taken, place.session_id)
         raise
-    return ConversationTurn(request, turn, submitted, remark=remark, taken=place.taken)
+    return ConversationTurn(
+        request,
+        turn,
+        started.submitted,
+        remark=started.remark,
+        taken=place.taken,
+        start=started.start,
+    )
 
 
 def _said(turn: TurnRequest) -> list[ConversationMessage]:
@@ -215,21 +241,23 @@ async def _find_place(
     request: AnyRequest, turn: TurnRequest, said: Sequence[ConversationMessage]
 ) -> _Place:
     *earlier, last = said
+    if turn.previous is not None:
+        place = await _find_session(request, run_hash(turn.previous.id))
+        place = place or _Place(turn.previous.session_id, (), ())
+        return place._replace(earlier=earlier, now=(last,))
     if turn.session and turn.session != NEW_SESSION:
         return _Place(SessionId(turn.session), (), (last,))
     if not turn.session:
         for history, now in message_splits(said):
-            if place := await _find_session(request, turn, history):
+            transcript = transcript_hash(turn.user, history)
+            if place := await _find_session(request, transcript):
                 return place._replace(now=now)
     return _Place(None, earlier, (last,))
 
 
-async def _find_session(
-    request: AnyRequest, turn: TurnRequest, history: Sequence[ConversationMessage]
-) -> _Place | None:
+async def _find_session(request: AnyRequest, transcript: str) -> _Place | None:
     """Return the session with a transcript, or a fork of one that went on; None without any."""
     gateway, principal = request.services.gateway, request.principal
-    transcript = transcript_hash(turn.user, history)
     found = await gateway.conversations.take(principal, transcript)
     if found is None or (found.is_taken and found.asks):
         return None  # in the middle of a run there is nothing to fork
@@ -245,9 +273,14 @@ async def _find_session(
 
 
 async def _start(
-    request: AnyRequest, turn: TurnRequest, place: _Place, *, spec: RunSpec
-) -> tuple[Submitted, str]:
-    """Answer an open question or submit a task; return the run, and a remark or ""."""
+    request: AnyRequest,
+    turn: TurnRequest,
+    place: _Place,
+    *,
+    spec: RunSpec,
+    repeatable: RepeatableRequest | None,
+) -> _Started:
+    """Answer an open question or submit a task."""
     given = await _give(request, place)
     gateway, session_id = request.services.gateway, place.session_id
     asked = None if session_id is None else await list_asked(request, session_id)
@@ -260,14 +293,18 @@ async def _start(
         attachments=given.files,
         idempotency_key=turn.idempotency_key,
         one_shot=session_id is None,
+        request=repeatable,
     )
     if asked is None or not asked.records:
-        return await gateway.submit(submission, request.principal), ""
+        return _Started(await gateway.submit(submission, request.principal))
+    bounds = await gateway.queries.bounds()
     result = await answer_asked(request, asked, given.text)
     if given.files and not result.remark:
-        files = msgspec.structs.replace(submission, idempotency_key=None)
+        files = msgspec.structs.replace(submission, idempotency_key=None, request=None)
         await gateway.steer(files, request.principal)
-    return await _outermost(request, result.record), result.remark
+    submitted = await _outermost(request, result.record)
+    await gateway.repeated_requests.record(repeatable, request.principal, submitted)
+    return _Started(submitted, result.remark, Cursor(bounds.epoch, bounds.head))
 
 
 async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from internal.channels.web.completions.messages import MessagePart, SentFile, ConversationMessage
+from internal.agent.domain.ids import RunId
+from internal.channels.web.completions.messages import ConversationMessage, MessagePart, SentFile
 
 MAX_TRANSCRIPT_CHARACTERS = 150_000
 """Earlier messages that a new session is told, the newest first. A note counts the others."""
@@ -38,6 +39,11 @@ def transcript_hash(user: str, messages: Sequence[ConversationMessage], answer: 
         elif words:
             said.append([role, words])
     return hashlib.sha256(msgspec.json.encode((user, said))).hexdigest()
+
+
+def run_hash(run_id: RunId) -> str:
+    """Return a hash that stands for the conversation up to the answer of a run."""
+    return hashlib.sha256(msgspec.json.encode(("run", run_id))).hexdigest()
 
 
 def prompt_with_transcript(

@@ -1,0 +1,31 @@
+"""Headers of requests that all APIs for completions read."""
+
+from typing import Any
+
+import msgspec
+
+from internal.agent.domain.errors import InvalidRequest
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.schemas import Key
+
+SESSION_HEADER = "x-larkspur-session"
+"""Header that names the session of a request and of its answer."""
+
+
+def named_session(request: ApiRequest[Any, Any]) -> str:
+    """Return the session that a request names, "" for none."""
+    named = request.context.headers(SESSION_HEADER.encode())
+    return named[0].decode("latin-1") if named else ""
+
+
+def idempotency_key(request: ApiRequest[Any, Any]) -> str | None:
+    """Return the key that a request has.
+
+    Raises:
+        InvalidRequest: it is empty or too long.
+    """
+    keys = request.context.headers(b"idempotency-key")
+    try:
+        return msgspec.convert(keys[0].decode("latin-1"), Key) if keys else None
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"Invalid header Idempotency-Key: {error}.") from error

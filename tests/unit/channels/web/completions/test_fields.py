@@ -1,0 +1,95 @@
+"""The fields of requests of other APIs."""
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from internal.agent.domain.errors import InvalidRequest
+from internal.channels.web.completions.chat_completions import ChatCompletionRequest
+from internal.channels.web.completions.documented_fields import DOCUMENTED
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
+from internal.config.reference import insert_table
+from tests import ROOT
+
+SENT_BY_CLIENTS: dict[str, Any] = {
+    "model": "larkspur",
+    "messages": [],
+    "n": 1,
+    "stop": None,
+    "logprobs": False,
+    "top_logprobs": 0,
+    "logit_bias": {},
+    "functions": [],
+    "function_call": "auto",
+    "modalities": ["text"],
+    "response_format": {"type": "text", "json_schema": None},
+    "temperature": 0.2,
+    "max_tokens": 100,
+    "reasoning_effort": "low",
+    "stream_options": {"include_usage": True},
+    "metadata": {"chat_id": "1"},
+    "chat_id": "a field of Open WebUI",
+    "features": {"web_search": False},
+}
+REFUSED: dict[str, Any] = {
+    "response_format": {"type": "json_object"},
+    "guided_json": {"type": "object"},
+    "format": "json",
+    "n": 2,
+    "stop": ["\n"],
+    "logprobs": True,
+    "top_logprobs": 5,
+    "functions": [{"name": "f"}],
+    "function_call": {"name": "f"},
+    "logit_bias": {"50256": -100},
+    "modalities": ["text", "audio"],
+    "audio": {"voice": "alloy", "format": "wav"},
+    "web_search_options": {},
+    "moderation": {"model": "omni-moderation-latest"},
+}
+
+
+def test_what_clients_always_send_is_accepted() -> None:
+    CHAT_COMPLETION_FIELDS.check(msgspec.json.encode(SENT_BY_CLIENTS))
+    CHAT_COMPLETION_FIELDS.check(msgspec.json.encode(dict.fromkeys(REFUSED)))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_field_that_would_change_the_answer_is_refused_by_name(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{name} is not supported: "):
+        CHAT_COMPLETION_FIELDS.check(msgspec.json.encode({**SENT_BY_CLIENTS, name: REFUSED[name]}))
+
+
+def test_every_field_of_openai_has_a_verdict() -> None:
+    package = find_spec("openai")
+    assert package is not None
+    assert package.origin is not None
+    source = Path(package.origin).parent / "types/chat/completion_create_params.py"
+    classes = [
+        each
+        for each in ast.parse(source.read_text(encoding="utf-8")).body
+        if isinstance(each, ast.ClassDef) and each.name.startswith("CompletionCreateParams")
+    ]
+    declared = {
+        each.target.id
+        for part in classes
+        for each in part.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    assert len(declared) > 30
+    known = {
+        name.partition(".")[0] for field in CHAT_COMPLETION_FIELDS.fields for name in field.names
+    }
+    assert declared <= known
+    assert set(ChatCompletionRequest.__struct_fields__) <= known
+
+
+def test_the_tables_in_the_docs_are_fresh() -> None:
+    text = (ROOT / "docs/http.md").read_text(encoding="utf-8")
+    for name, table in DOCUMENTED:
+        assert table.markdown() in text, "run: make generate"
+        assert text == insert_table(text, name, table.markdown()), "run: make generate"
