@@ -86,7 +86,12 @@ RESPONSE_FIELDS = FieldTable(
             "without effect",
             "they are about the speed and the price at a provider",
         ),
-        Field(("user", "safety_identifier"), "without effect", "the token says who asks"),
+        Field(
+            ("user",),
+            "honoured",
+            "no conversation of another user is continued; the token says who asks",
+        ),
+        Field(("safety_identifier",), "without effect", "the token says who asks"),
     ),
     "such as `client_metadata` of Codex",
 )
