@@ -8,6 +8,7 @@
 - `administration`: skills, MCP servers and dead letters, as the owner administers them.
 - `files`: files of sessions: what people send and what runs make.
 - `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
+- `conversations`: the sessions of programs that send their whole history.
 - `received_messages`: what was received from an account, to find what was not delivered.
 - `tool_sources`: the tools of several sources as one.
 - `prompt`: what the model reads before the conversation.

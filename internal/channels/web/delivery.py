@@ -1,7 +1,7 @@
 """The delivery of the answer of a run to the client that asked for it."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -68,17 +68,19 @@ class Delivery:
         repeated = self._request.services.gateway.repeated_requests
         return await repeated.find(self.repeatable, self._request.principal)
 
-    async def settled_run(self, submitted: Submitted, seconds: float) -> Run:
-        """Wait until a run is settled, or the time has passed, and return it as it is then.
+    async def settled_run(self, submitted: Submitted, wait: Coroutine[Any, Any, Run]) -> Run:
+        """Wait for a run, and return it as it is then.
+
+        Args:
+            submitted: the run.
+            wait: returns the run once it is settled, or the client has waited long enough.
 
         Raises:
             ClientDisconnected: the client has left before.
         """
-        request = self._request
-        wait = request.services.gateway.wait_for_run(submitted, request.principal, seconds)
         try:
             with self._readers.waiting(submitted.run_id):
-                _, run = await while_connected(request.receive, wait)
+                run = await while_connected(self._request.receive, wait)
         except ClientDisconnected:
             await self._leave(submitted)
             raise

@@ -16,7 +16,8 @@ update conversations set taken = 0 where principal = $1 and transcript = $2 and 
 insert into conversations (principal, transcript, session_id, run_id, asks, taken, created)
 values ($1, $2, $3, $4, $5, 0, $6)
 on conflict (principal, transcript, session_id) do update set run_id = excluded.run_id,
-    asks = excluded.asks, taken = 0, created = excluded.created;
+    asks = excluded.asks, taken = 0, created = excluded.created
+where conversations.run_id <> excluded.run_id;
 
 -- name: delete_conversations_of_session
 delete from conversations where session_id = $1;

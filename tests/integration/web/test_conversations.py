@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from internal.agent.domain.ids import SessionId
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.web_app import TOKEN
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
@@ -46,6 +47,21 @@ SCRIPT = Rules(
         Reply(calls=[Call("request_user", OPTIONS)], when=When(last_user="paint it", results=0)),
         Reply(text="Painted.", when=When(last_user="paint it", results=1)),
         Reply(text="It went on.", when=When(last_user="and this")),
+        Reply(
+            calls=[Call("subagent", {"tasks": [{"instruction": "dig"}, {"instruction": "fill"}]})],
+            when=When(last_user="a garden", results=0),
+        ),
+        Reply(text="It grows.", when=When(last_user="a garden", results=1)),
+        Reply(
+            calls=[Call("request_user", {"question": "Where?"})],
+            when=When(last_user="dig", results=0),
+        ),
+        Reply(
+            calls=[Call("request_user", {"question": "With earth?"})],
+            when=When(last_user="fill", results=0),
+        ),
+        Reply(text="Done.", when=When(last_user="dig", results=1)),
+        Reply(text="Done.", when=When(last_user="fill", results=1)),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
         Reply(text="half done", pieces=2, hold="slow", after_pieces=1, when=When(last_user="slow")),
         Reply(text="Hello.", when=When()),
@@ -254,4 +270,27 @@ async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -
             {"role": "assistant", "content": heard},
         ]
         await chat.say("go on")
+        one(chat.sessions)
+
+
+async def test_of_several_questions_one_is_named_by_its_code(home: Path) -> None:
+    async with opened(home) as (app, chat):
+        await chat.say("a garden")
+        seen: list[str] = []
+
+        def are_both_asked(envelope: dict[str, Any]) -> bool:
+            if envelope["event"] == "workflow.question.asked":
+                seen.append(envelope["payload"]["question_id"])
+            return len(seen) == 2
+
+        await app.core.until(SessionId(chat.sessions[0]), are_both_asked)
+        which = await chat.say("here")
+        assert "2 questions wait for an answer: nothing was done." in which
+        assert "Where?" in which
+        assert "With earth?" in which
+        left = await chat.say(f"here {seen[0][-6:]}")
+        assert "waits for an answer" in left
+        assert seen[0] not in left
+        assert seen[1] in left
+        assert await chat.say("so") == "It grows."
         one(chat.sessions)

@@ -32,6 +32,7 @@ from internal.channels.web.completions.request_headers import (
     SESSION_HEADER,
     idempotency_key,
     named_session,
+    named_user,
 )
 from internal.channels.web.completions.run_reply import RunReply
 from internal.channels.web.delivery import Delivery, errors_of_created_run
@@ -87,7 +88,7 @@ async def _run_completion(request: ChatRequest) -> Response:
             read_messages(body.messages),
             TaskOptions(model=chosen_model(request.services, body.model)),
             session=named_session(request),
-            user=body.user,
+            user=named_user(request, body.user),
             idempotency_key=scoped_key("completions", key),
         )
         turn = await take_turn(request, turn_request, delivery)

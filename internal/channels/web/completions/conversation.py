@@ -17,13 +17,14 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run, RunSpec
 from internal.agent.ports.instructions import MAX_TEXT_BYTES
 from internal.channels.web.completions.answers import answer_of
 from internal.channels.web.completions.asked_questions import answer_asked, list_asked
 from internal.channels.web.completions.messages import (
+    ConversationMessage,
     SentFile,
-    SentMessage,
     Unreadable,
     read_file,
 )
@@ -57,7 +58,7 @@ class TurnRequest(NamedTuple):
     are not continued. With `previous`, the run that said the last message, all messages are new.
     """
 
-    messages: Sequence[SentMessage]
+    messages: Sequence[ConversationMessage]
     options: TaskOptions
     session: str = ""
     user: str = ""
@@ -73,8 +74,8 @@ class _Place(NamedTuple):
     """
 
     session_id: SessionId | None
-    earlier: Sequence[SentMessage]
-    now: Sequence[SentMessage]
+    earlier: Sequence[ConversationMessage]
+    now: Sequence[ConversationMessage]
     taken: str = ""
 
 
@@ -202,11 +203,11 @@ async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) 
     )
 
 
-def _said(turn: TurnRequest) -> list[SentMessage]:
+def _said(turn: TurnRequest) -> list[ConversationMessage]:
     return [each for each in turn.messages if each.role != "instructions"]
 
 
-def _check_last(said: Sequence[SentMessage]) -> None:
+def _check_last(said: Sequence[ConversationMessage]) -> None:
     """Check that the last message is one of the user, and can be read.
 
     Raises:
@@ -237,7 +238,7 @@ def _spec(request: AnyRequest, turn: TurnRequest) -> RunSpec:
 
 
 async def _find_place(
-    request: AnyRequest, turn: TurnRequest, said: Sequence[SentMessage]
+    request: AnyRequest, turn: TurnRequest, said: Sequence[ConversationMessage]
 ) -> _Place:
     *earlier, last = said
     if turn.previous is not None:
@@ -301,10 +302,18 @@ async def _start(
     if given.files and not result.remark:
         files = msgspec.structs.replace(submission, idempotency_key=None, request=None)
         await gateway.steer(files, request.principal)
-    record = result.record
-    submitted = Submitted(record.task_id, record.run_id, record.session_id, "queued")
+    submitted = await _outermost(request, result.record)
     await gateway.repeated_requests.record(repeatable, request.principal, submitted)
     return _Started(submitted, result.remark, Cursor(bounds.epoch, bounds.head))
+
+
+async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:
+    """Return the run of a question, or the one above it that the conversation waits for."""
+    queries, principal = request.services.gateway.queries, request.principal
+    task, run = await queries.task_with_run(record.task_id, principal)
+    while task.parent_task_id is not None:
+        task, run = await queries.task_with_run(task.parent_task_id, principal)
+    return Submitted(task.id, run.id, task.session_id, run.status)
 
 
 async def _give(request: AnyRequest, place: _Place) -> _Given:

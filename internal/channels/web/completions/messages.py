@@ -62,7 +62,7 @@ class Unreadable(NamedTuple):
 MessagePart = str | SentFile | Unreadable
 
 
-class SentMessage(NamedTuple):
+class ConversationMessage(NamedTuple):
     """A message of a conversation. `calls` says which tools of the program it called."""
 
     role: MessageRole
@@ -89,12 +89,17 @@ class CompletionInput(msgspec.Struct, frozen=True):
     """
 
     role: str
-    content: str | Annotated[list[Any], Meta(max_length=1_000)] | dict[str, Any] | None = None
+    content: (
+        str
+        | Annotated[list[Any], Meta(max_length=1_000)]
+        | Annotated[dict[str, Any], Meta(max_length=100)]
+        | None
+    ) = None
     tool_calls: Any = None
     function_call: Any = None
 
 
-def read_messages(inputs: Sequence[CompletionInput]) -> list[SentMessage]:
+def read_messages(inputs: Sequence[CompletionInput]) -> list[ConversationMessage]:
     """Return the messages of a request for chat completions.
 
     Raises:
@@ -152,9 +157,9 @@ def read_file(file: SentFile, number: int) -> AttachmentInput:
     return AttachmentInput(file.name or f"{file.kind}-{number}.{suffix}", media_type, content)
 
 
-def _read_message(given: CompletionInput, field: str) -> SentMessage:
+def _read_message(given: CompletionInput, field: str) -> ConversationMessage:
     calls = [*_as_list(given.tool_calls), *_as_list(given.function_call)]
-    return SentMessage(
+    return ConversationMessage(
         read_role(given.role, field), read_content(given.content), describe_calls(calls)
     )
 

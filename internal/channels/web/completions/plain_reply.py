@@ -23,7 +23,7 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.domain.ids import new_ksuid
 from internal.agent.domain.messages import Message, user_message
-from internal.channels.web.completions.messages import SentMessage
+from internal.channels.web.completions.messages import ConversationMessage
 from internal.channels.web.completions.replies import ReplyEnd
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import RETRY_HEADER, HttpError
@@ -53,7 +53,10 @@ class PlainReply:
     """A reply of the plain model; see `CompletionReply`. Who leaves ends the request to it."""
 
     def __init__(
-        self, request: ApiRequest[Any, Any], messages: Sequence[SentMessage], limits: ReplyLimits
+        self,
+        request: ApiRequest[Any, Any],
+        messages: Sequence[ConversationMessage],
+        limits: ReplyLimits,
     ) -> None:
         """Prepare the request.
 
@@ -133,7 +136,7 @@ def plain_error(error: Exception) -> HttpError:
             raise error
 
 
-def _conversation(messages: Sequence[SentMessage]) -> tuple[str, tuple[Message, ...]]:
+def _conversation(messages: Sequence[ConversationMessage]) -> tuple[str, tuple[Message, ...]]:
     """Return the system prompt and the messages that have text."""
     if any(not isinstance(part, str) for message in messages for part in message.parts):
         raise InvalidRequest("This model reads text only. Send files to the model larkspur.")

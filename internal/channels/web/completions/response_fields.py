@@ -93,7 +93,9 @@ RESPONSE_FIELDS = FieldTable(
             "they are about the speed and the price at a provider",
         ),
         Field(
-            ("user",), "honoured", 'whose conversations a history is compared with, "" for nobody'
+            ("user",),
+            "honoured",
+            "no conversation of another user is continued; the token says who asks",
         ),
         Field(("safety_identifier",), "without effect", "the token says who asks"),
     ),

@@ -7,7 +7,7 @@ import msgspec
 
 from internal.agent.domain.text import truncate
 from internal.channels.web.completions.messages import (
-    SentMessage,
+    ConversationMessage,
     describe_calls,
     read_content,
     read_role,
@@ -30,7 +30,7 @@ _ABOUT_ITEMS = frozenset({"id", "call_id", "type", "status", "caller"})
 
 def read_input(
     given: str | Sequence[Item], instructions: str, answers: Mapping[str, str]
-) -> list[SentMessage]:
+) -> list[ConversationMessage]:
     """Return the instructions and the input of a response as messages.
 
     Calls of tools and their results are read as text. `answers` are the texts of the messages that
@@ -39,9 +39,11 @@ def read_input(
     Raises:
         InvalidRequest: a message has a role that is not known.
     """
-    messages = [SentMessage("instructions", (instructions,))] if instructions.strip() else []
+    messages = (
+        [ConversationMessage("instructions", (instructions,))] if instructions.strip() else []
+    )
     if isinstance(given, str):
-        return [*messages, SentMessage("user", (given,))]
+        return [*messages, ConversationMessage("user", (given,))]
     for number, item in enumerate(given):
         if _kind(item) not in _NOT_SAID:
             messages.append(_message(item, f"input[{number}]", answers))
@@ -72,20 +74,20 @@ def _kind(item: Item) -> str:
     return str(item.get("type") or ("message" if "role" in item else _REFERENCE))
 
 
-def _message(item: Item, place: str, answers: Mapping[str, str]) -> SentMessage:
+def _message(item: Item, place: str, answers: Mapping[str, str]) -> ConversationMessage:
     kind = _kind(item)
     if kind == _REFERENCE:
-        return SentMessage("assistant", (answers.get(str(item.get("id")), ""),))
+        return ConversationMessage("assistant", (answers.get(str(item.get("id")), ""),))
     if kind == "message":
         role = read_role(str(item.get("role")), place)
-        return SentMessage(role, read_content(item.get("content")))
+        return ConversationMessage(role, read_content(item.get("content")))
     if "output" in item:
-        return SentMessage("tool", (_text_of(item["output"]),))
+        return ConversationMessage("tool", (_text_of(item["output"]),))
     if "name" in item:
         call = {"name": item["name"], "arguments": item.get("arguments", item.get("input", ""))}
-        return SentMessage("assistant", (), describe_calls(call))
+        return ConversationMessage("assistant", (), describe_calls(call))
     rest = {name: value for name, value in item.items() if name not in _ABOUT_ITEMS and value}
-    return SentMessage("assistant", (), f"({kind[:80]}: {_text_of(rest)})")
+    return ConversationMessage("assistant", (), f"({kind[:80]}: {_text_of(rest)})")
 
 
 def _text_of(value: Any) -> str:

@@ -29,6 +29,7 @@ from internal.channels.web.completions.request_headers import (
     SESSION_HEADER,
     idempotency_key,
     named_session,
+    named_user,
 )
 from internal.channels.web.completions.response_fields import RESPONSE_FIELDS, check_included
 from internal.channels.web.completions.response_input import (
@@ -173,7 +174,7 @@ async def _turn_request(request: ResponseRequest, key: str | None) -> TurnReques
         read_input(items, body.instructions, {}),
         TaskOptions(model=chosen_model(request.services, body.model)),
         session=named,
-        user=body.user,
+        user=named_user(request, body.user),
         idempotency_key=scoped_key("responses", key),
         previous=previous,
     )

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from internal.agent.domain.tasks import Run
-from internal.channels.web.completions.answers import MAX_RUN_SECONDS, reached_limit
+from internal.channels.web.completions.answers import reached_limit, settled_run
 from internal.channels.web.completions.conversation import ConversationTurn
 from internal.channels.web.completions.replies import ReplyEnd
 from internal.channels.web.completions.run_text import RunText
@@ -20,12 +20,13 @@ class RunReply:
         self, request: ApiRequest[Any, Any], turn: ConversationTurn, delivery: Delivery
     ) -> None:
         self.id: str = turn.submitted.run_id
-        self._turn, self._delivery = turn, delivery
+        self._request, self._turn, self._delivery = request, turn, delivery
         self._text = RunText(request, turn.submitted, turn.start)
 
     async def whole(self) -> ReplyEnd:
         """Return the last reply of the run, or the question that it waits with."""
-        run = await self._delivery.settled_run(self._turn.submitted, MAX_RUN_SECONDS)
+        submitted = self._turn.submitted
+        run = await self._delivery.settled_run(submitted, settled_run(self._request, submitted))
         return await self._end(run, await self._turn.answer(run), "")
 
     async def pieces(self) -> AsyncGenerator[str]:

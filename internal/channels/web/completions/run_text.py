@@ -12,6 +12,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.events.control import ReplayDone
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.tasks import Run
+from internal.channels.web.completions.answers import find_settled, may_settle
 from internal.channels.web.endpoints import ApiRequest
 
 _PING_SECONDS = 15.0
@@ -53,9 +54,10 @@ class RunText:
                     yield text
                 # before that, more stored replies may come
                 is_live = is_live or any(isinstance(item, ReplayDone) for item in batch)
-                if is_live and any(map(_may_settle, batch)) and (run := await self._settled()):
-                    self.run = run
-                    return
+                if is_live and any(map(may_settle, batch)):
+                    self.run = await find_settled(self._request, self._submitted)
+                    if self.run is not None:
+                        return
 
     def missing(self, answer: str) -> str:
         """Return the part of the answer not yielded yet. An answer has no blanks at its ends."""
@@ -63,11 +65,6 @@ class RunText:
         if said and answer.startswith(said):
             return answer.removeprefix(said).removeprefix(self._reply.removeprefix(said))
         return self._advance(answer)
-
-    async def _settled(self) -> Run | None:
-        queries = self._request.services.gateway.queries
-        _, run = await queries.task_with_run(self._submitted.task_id, self._request.principal)
-        return run if run.is_settled else None
 
     def _text_of(self, item: StreamItem) -> str:
         """Return the new text of an event of the run."""
@@ -110,10 +107,6 @@ class RunText:
             return ""
         gap, self._gap = "\n\n" * self._gap, False
         return gap + new
-
-
-def _may_settle(item: StreamItem) -> bool:
-    return not isinstance(item, EventRecord) or item.event != _DELTA
 
 
 async def _with_pauses(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from internal.agent.domain.ids import RunId
-from internal.channels.web.completions.messages import MessagePart, SentFile, SentMessage
+from internal.channels.web.completions.messages import ConversationMessage, MessagePart, SentFile
 
 MAX_TRANSCRIPT_CHARACTERS = 150_000
 """Earlier messages that a new session is told, the newest first. A note counts the others."""
@@ -19,7 +19,7 @@ _THOUGHTS = re.compile(
 _NAMES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
-def transcript_hash(user: str, messages: Sequence[SentMessage], answer: str = "") -> str:
+def transcript_hash(user: str, messages: Sequence[ConversationMessage], answer: str = "") -> str:
     """Return a hash of what a user and the assistant said, with `answer` after it.
 
     Blanks do not count, nor what clients add to answers or leave out of them: thoughts, pictures,
@@ -47,7 +47,7 @@ def run_hash(run_id: RunId) -> str:
 
 
 def prompt_with_transcript(
-    earlier: Sequence[SentMessage], message: str, name: Callable[[SentFile], str]
+    earlier: Sequence[ConversationMessage], message: str, name: Callable[[SentFile], str]
 ) -> str:
     """Return a message after a transcript of those before it, "" if there is none.
 
@@ -72,7 +72,7 @@ def _plain(text: str) -> str:
     return "".join(_THOUGHTS.sub("", text).split()) if text else ""
 
 
-def _told(message: SentMessage, name: Callable[[SentFile], str]) -> str:
+def _told(message: ConversationMessage, name: Callable[[SentFile], str]) -> str:
     shown = [*(_shown(part, name) for part in message.parts), message.calls]
     text = "\n".join(each for each in shown if each.strip())
     return f"{_NAMES[message.role]}: {text}" if text else ""
@@ -89,8 +89,8 @@ def _shown(part: MessagePart, name: Callable[[SentFile], str]) -> str:
 
 
 def message_splits(
-    messages: Sequence[SentMessage],
-) -> Iterator[tuple[Sequence[SentMessage], Sequence[SentMessage]]]:
+    messages: Sequence[ConversationMessage],
+) -> Iterator[tuple[Sequence[ConversationMessage], Sequence[ConversationMessage]]]:
     """Yield the ways to tell a history from the messages after it, the likeliest first.
 
     The last message is new; so are the ones before it that nobody answered, if the session does not

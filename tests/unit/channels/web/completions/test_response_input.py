@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.channels.web.completions.messages import SentFile, SentMessage
+from internal.channels.web.completions.messages import ConversationMessage, SentFile
 from internal.channels.web.completions.response_input import (
     items_after_reference,
     read_input,
@@ -13,9 +13,12 @@ from internal.channels.web.completions.response_input import (
 )
 
 IMAGE = "data:image/png;base64,"
-ITEMS: list[tuple[dict[str, Any], SentMessage | None]] = [
-    ({"role": "user", "content": "hi"}, SentMessage("user", ("hi",))),
-    ({"role": "developer", "content": "Be kind."}, SentMessage("instructions", ("Be kind.",))),
+ITEMS: list[tuple[dict[str, Any], ConversationMessage | None]] = [
+    ({"role": "user", "content": "hi"}, ConversationMessage("user", ("hi",))),
+    (
+        {"role": "developer", "content": "Be kind."},
+        ConversationMessage("instructions", ("Be kind.",)),
+    ),
     (
         {
             "type": "message",
@@ -25,32 +28,32 @@ ITEMS: list[tuple[dict[str, Any], SentMessage | None]] = [
                 {"type": "refusal", "refusal": "no"},
             ],
         },
-        SentMessage("assistant", ("yes", "no")),
+        ConversationMessage("assistant", ("yes", "no")),
     ),
     (
         {
             "role": "user",
             "content": [{"type": "input_image", "image_url": "data:image/png;base64,"}],
         },
-        SentMessage("user", (SentFile("image", IMAGE),)),
+        ConversationMessage("user", (SentFile("image", IMAGE),)),
     ),
     ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, None),
     ({"type": "compaction", "encrypted_content": "x"}, None),
     (
         {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
-        SentMessage("assistant", (), "(called look: {})"),
+        ConversationMessage("assistant", (), "(called look: {})"),
     ),
     (
         {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
-        SentMessage("assistant", (), "(called patch: *** Begin)"),
+        ConversationMessage("assistant", (), "(called patch: *** Begin)"),
     ),
     (
         {"type": "function_call_output", "call_id": "c", "output": "a cloud"},
-        SentMessage("tool", ("a cloud",)),
+        ConversationMessage("tool", ("a cloud",)),
     ),
     (
         {"type": "custom_tool_call_output", "output": [{"type": "input_text", "text": "done"}]},
-        SentMessage("tool", ("done",)),
+        ConversationMessage("tool", ("done",)),
     ),
     (
         {
@@ -59,24 +62,26 @@ ITEMS: list[tuple[dict[str, Any], SentMessage | None]] = [
             "status": "completed",
             "action": {"command": ["ls"]},
         },
-        SentMessage("assistant", (), '(local_shell_call: {"action":{"command":["ls"]}})'),
+        ConversationMessage("assistant", (), '(local_shell_call: {"action":{"command":["ls"]}})'),
     ),
-    ({"id": "msg_run-1"}, SentMessage("assistant", ("said before",))),
+    ({"id": "msg_run-1"}, ConversationMessage("assistant", ("said before",))),
 ]
 
 
 @pytest.mark.parametrize(("item", "message"), ITEMS)
-def test_an_item_is_read_as_a_message(item: dict[str, Any], message: SentMessage | None) -> None:
+def test_an_item_is_read_as_a_message(
+    item: dict[str, Any], message: ConversationMessage | None
+) -> None:
     read = read_input([item], "", {"msg_run-1": "said before"})
     assert read == ([] if message is None else [message])
 
 
 def test_instructions_come_first_and_a_text_is_a_message() -> None:
     assert read_input("hi", "Be kind.", {}) == [
-        SentMessage("instructions", ("Be kind.",)),
-        SentMessage("user", ("hi",)),
+        ConversationMessage("instructions", ("Be kind.",)),
+        ConversationMessage("user", ("hi",)),
     ]
-    assert read_input("hi", " ", {}) == [SentMessage("user", ("hi",))]
+    assert read_input("hi", " ", {}) == [ConversationMessage("user", ("hi",))]
     with pytest.raises(InvalidRequest, match=r"input\[0\].role"):
         read_input([{"role": "robot", "content": "hi"}], "", {})
 
