@@ -88,7 +88,7 @@ async def readers_of(services: WebServices, task_id: TaskId, number: int) -> Non
     _, run = await services.gateway.queries.task_with_run(task_id, LOCAL_OWNER)
     async with asyncio.timeout(30):
         while services.readers.count(run.id) != number:  # noqa: ASYNC110 - nothing to wait on
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
 
 async def test_a_failed_run_is_not_repeated(home: Path) -> None:
