@@ -208,6 +208,7 @@ async def test_an_answer_that_nobody_read_is_joined_by_another_gateway_and_after
         assert reply.json()["choices"][0]["message"]["content"] == "another run"
 
 
+@pytest.mark.first_rows(1)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_closing_the_connection_stops_the_run_if_the_caller_asked_for_it(
     home: Path, *, stream: bool
@@ -227,6 +228,7 @@ async def test_closing_the_connection_stops_the_run_if_the_caller_asked_for_it(
         assert (bad.status, "x-larkspur-stop-on-disconnect" in bad.error["message"]) == (400, True)
 
 
+@pytest.mark.slow
 async def test_a_waiting_client_of_tasks_can_ask_for_the_same(home: Path) -> None:
     async with open_working_web_app(home, SCRIPT) as app:
         _, writer = await app.client.connect()

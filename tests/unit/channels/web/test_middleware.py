@@ -72,7 +72,7 @@ async def test_only_the_exact_token_authenticates_the_owner(services: WebService
 async def test_a_change_that_timed_out_is_not_to_be_repeated(
     services: WebServices, method: str, retry: bytes | None
 ) -> None:
-    async def time_out(*_: Any) -> None:
+    async def time_out(*_: Any) -> Any:
         raise TimeoutError
 
     sent: list[Any] = []
