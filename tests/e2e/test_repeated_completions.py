@@ -62,6 +62,32 @@ async def test_a_request_after_a_kill_joins_the_run(
         assert len(await tasks(client)) == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_gateway_that_stops_says_so_and_the_next_one_is_joined(
+    tmp_path: Path, environ: dict[str, str], *, stream: bool
+) -> None:
+    body = {**BODY, "stream": stream}
+    async with (
+        asyncio.timeout(120),
+        ScriptedAnthropic(RULES) as model,
+        restarting_gateway(tmp_path, model, environ, [NO_CRASH] * 2) as gateway,
+    ):
+        client = await gateway.wait_until_up()
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(client.post(PATH, body))
+            await model.until_asked(1)
+            gateway.signal(signal.SIGTERM)
+        assert b'"code":"stopping"' in asked.result().body
+        if not stream:
+            assert asked.result().status == 503
+            assert "x-should-retry" not in asked.result().headers
+        await gateway.wait_until_replaced(client)
+        client = await gateway.wait_until_up()
+        model.release("paint")
+        assert b"painted" in (await client.post(PATH, body)).body
+        assert len(await tasks(client)) == 1
+
+
 @pytest.mark.postgres
 async def test_a_request_at_another_gateway_joins_the_run(
     tmp_path: Path, environ: dict[str, str]

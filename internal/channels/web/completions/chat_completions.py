@@ -19,7 +19,12 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import Usage
-from internal.channels.web.completions.answers import MAX_RUN_SECONDS, answer_of, reached_limit
+from internal.channels.web.completions.answers import (
+    MAX_RUN_SECONDS,
+    answer_of,
+    reached_limit,
+    stop_error,
+)
 from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
 from internal.channels.web.completions.messages import (
     CompletionInput,
@@ -194,9 +199,9 @@ class _CompletionStream:
             yield chunk
 
     async def _end(self, text: RunText) -> AsyncGenerator[bytes]:
-        if (run := text.run) is None:  # the gateway stops
-            return
         try:
+            if (run := text.run) is None:
+                raise stop_error(self._submitted)
             answer = await answer_of(self._request, self._submitted, run)
         except HttpError as error:
             yield _event({"error": {"message": str(error), "code": error.code}})
