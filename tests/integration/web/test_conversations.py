@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.channels.web.completions.messages import CompletionInput, read_messages
+from internal.channels.web.completions.transcripts import transcript_hash
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.web_app import TOKEN
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
@@ -104,6 +108,10 @@ async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
             yield app, Chat(client)
+
+
+def inputs_of(chat: Chat) -> list[CompletionInput]:
+    return msgspec.convert(chat.messages, list[CompletionInput])
 
 
 def one(values: Sequence[str]) -> str:
@@ -271,6 +279,27 @@ async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -
         ]
         await chat.say("go on")
         one(chat.sessions)
+
+
+async def test_a_history_continues_its_session_at_another_gateway(home: Path) -> None:
+    async with opened(home) as (_, chat):
+        await chat.say("make notes")
+    async with opened(home) as (_, later):
+        later.messages = chat.messages
+        assert await later.say("what do the notes say?") == "They say milk."
+        assert later.sessions == chat.sessions
+
+
+async def test_another_principal_does_not_continue_a_session(home: Path) -> None:
+    async with opened(home) as (app, chat):
+        await chat.say("hi")
+        transcript = transcript_hash("", read_messages(inputs_of(chat)))
+        conversations = app.services.gateway.conversations
+        for principal in (Principal("lark:app:ou_1", roles=frozenset({"owner"})), Principal("")):
+            assert await conversations.take(principal, transcript) is None
+        found = await conversations.take(LOCAL_OWNER, transcript)
+        assert found is not None
+        assert found.session_id == chat.sessions[0]
 
 
 async def test_of_several_questions_one_is_named_by_its_code(home: Path) -> None:
