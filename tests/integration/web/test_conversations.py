@@ -1,5 +1,6 @@
 """Conversations of chat programs: OpenAI's client library with the whole history each time."""
 
+import asyncio
 import base64
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -112,6 +113,16 @@ async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
 
 def inputs_of(chat: Chat) -> list[CompletionInput]:
     return msgspec.convert(chat.messages, list[CompletionInput])
+
+
+async def until_remembered(app: WorkingWebApp, chat: Chat) -> None:
+    """Wait until the server has noticed that the client left."""
+    transcript = transcript_hash("", read_messages(inputs_of(chat)))
+    conversations = app.services.gateway.conversations
+    async with asyncio.timeout(20):
+        while (found := await conversations.take(LOCAL_OWNER, transcript)) is None:  # noqa: ASYNC110 - nothing reports it
+            await asyncio.sleep(0.01)
+    await conversations.release(LOCAL_OWNER, transcript, found.session_id)
 
 
 def one(values: Sequence[str]) -> str:
@@ -277,6 +288,7 @@ async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -
             {"role": "user", "content": "slow"},
             {"role": "assistant", "content": heard},
         ]
+        await until_remembered(app, chat)
         await chat.say("go on")
         one(chat.sessions)
 
