@@ -13,6 +13,7 @@ from internal.channels.web.completions.transcripts import (
     message_splits,
     prompt_with_transcript,
     transcript_hash,
+    transcript_hashes,
 )
 
 
@@ -21,7 +22,7 @@ def said(role: MessageRole, *parts: str | SentFile | Unreadable) -> Conversation
 
 
 HI, HELLO = said("user", "hi there"), said("assistant", "Hello.\n\nHow are you?")
-KNOWN = transcript_hash("", [HI], "Hello.\n\nHow are you?")
+(KNOWN,) = transcript_hashes("", [HI], {"Hello.\n\nHow are you?"})
 
 
 @pytest.mark.parametrize(
