@@ -82,6 +82,8 @@ class Delivery:
             with self._readers.waiting(submitted.run_id):
                 run = await while_connected(self._request.receive, wait)
         except ClientDisconnected:
+            # at once, so that a repetition joins the run
+            self._exit.close()
             await self._leave(submitted)
             raise
         if run.is_settled:

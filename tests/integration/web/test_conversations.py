@@ -1,5 +1,6 @@
 """Conversations of chat programs: OpenAI's client library with the whole history each time."""
 
+import asyncio
 import base64
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -7,9 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.channels.web.completions.messages import CompletionInput, read_messages
+from internal.channels.web.completions.transcripts import transcript_hash
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.web_app import TOKEN
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
@@ -104,6 +109,20 @@ async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
             yield app, Chat(client)
+
+
+def inputs_of(chat: Chat) -> list[CompletionInput]:
+    return msgspec.convert(chat.messages, list[CompletionInput])
+
+
+async def until_remembered(app: WorkingWebApp, chat: Chat) -> None:
+    """Wait until the server has noticed that the client left."""
+    transcript = transcript_hash("", read_messages(inputs_of(chat)))
+    conversations = app.services.gateway.conversations
+    async with asyncio.timeout(20):
+        while (found := await conversations.take(LOCAL_OWNER, transcript)) is None:  # noqa: ASYNC110 - nothing reports it
+            await asyncio.sleep(0.01)
+    await conversations.release(LOCAL_OWNER, transcript, found.session_id)
 
 
 def one(values: Sequence[str]) -> str:
@@ -269,8 +288,30 @@ async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -
             {"role": "user", "content": "slow"},
             {"role": "assistant", "content": heard},
         ]
+        await until_remembered(app, chat)
         await chat.say("go on")
         one(chat.sessions)
+
+
+async def test_a_history_continues_its_session_at_another_gateway(home: Path) -> None:
+    async with opened(home) as (_, chat):
+        await chat.say("make notes")
+    async with opened(home) as (_, later):
+        later.messages = chat.messages
+        assert await later.say("what do the notes say?") == "They say milk."
+        assert later.sessions == chat.sessions
+
+
+async def test_another_principal_does_not_continue_a_session(home: Path) -> None:
+    async with opened(home) as (app, chat):
+        await chat.say("hi")
+        transcript = transcript_hash("", read_messages(inputs_of(chat)))
+        conversations = app.services.gateway.conversations
+        for principal in (Principal("lark:app:ou_1", roles=frozenset({"owner"})), Principal("")):
+            assert await conversations.take(principal, transcript) is None
+        found = await conversations.take(LOCAL_OWNER, transcript)
+        assert found is not None
+        assert found.session_id == chat.sessions[0]
 
 
 async def test_of_several_questions_one_is_named_by_its_code(home: Path) -> None:

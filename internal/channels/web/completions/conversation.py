@@ -33,6 +33,7 @@ from internal.channels.web.completions.transcripts import (
     prompt_with_transcript,
     run_hash,
     transcript_hash,
+    transcript_hashes,
 )
 from internal.channels.web.delivery import Delivery
 from internal.channels.web.endpoints import ApiRequest
@@ -164,7 +165,7 @@ class ConversationTurn:
         if self._turn.session not in {"", NEW_SESSION}:
             return  # the client sends no history, or one that is not that of the session
         said = _said(self._turn)
-        hashes = {transcript_hash(self._turn.user, said, each) for each in answers}
+        hashes = transcript_hashes(self._turn.user, said, answers)
         hashes.add(run_hash(self.submitted.run_id))
         conversations = self._request.services.gateway.conversations
         await conversations.remember(self._request.principal, hashes, self.submitted, asks=asks)

@@ -26,8 +26,11 @@ class RunReply:
     async def whole(self) -> ReplyEnd:
         """Return the last reply of the run, or the question that it waits with."""
         submitted = self._turn.submitted
-        run = await self._delivery.settled_run(submitted, settled_run(self._request, submitted))
-        return await self._end(run, await self._turn.answer(run), "")
+        try:
+            run = await self._delivery.settled_run(submitted, settled_run(self._request, submitted))
+            return await self._end(run, await self._turn.answer(run), "")
+        finally:
+            await self._turn.leave()
 
     async def pieces(self) -> AsyncGenerator[str]:
         """Yield the text of all replies of the run."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -19,8 +19,16 @@ _THOUGHTS = re.compile(
 _NAMES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
-def transcript_hash(user: str, messages: Sequence[ConversationMessage], answer: str = "") -> str:
-    """Return a hash of what a user and the assistant said, with `answer` after it.
+def transcript_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
+    """Return a hash of what a user and the assistant said; see `transcript_hashes`."""
+    (found,) = transcript_hashes(user, messages, {""})
+    return found
+
+
+def transcript_hashes(
+    user: str, messages: Sequence[ConversationMessage], answers: Collection[str]
+) -> set[str]:
+    """Return hashes of what a user and the assistant said, one for each possible answer.
 
     Blanks do not count, nor what clients add to answers or leave out of them: thoughts, pictures,
     calls of tools. Messages of the same role in a row count as one.
@@ -28,17 +36,25 @@ def transcript_hash(user: str, messages: Sequence[ConversationMessage], answer: 
     Args:
         user: whom the program names as its user, "" for nobody.
         messages: the messages before the answer.
-        answer: the last message of the assistant, "" for none.
+        answers: last messages of the assistant, "" for none.
     """
-    spoken = [(each.role, each.text) for each in messages if each.role in {"user", "assistant"}]
-    said: list[list[str]] = []
-    for role, text in [*spoken, ("assistant", answer)]:
-        words = _plain(text)
-        if said and said[-1][0] == role:
-            said[-1][1] += words
-        elif words:
-            said.append([role, words])
-    return hashlib.sha256(msgspec.json.encode((user, said))).hexdigest()
+    said: list[tuple[str, str]] = []
+    for message in messages:
+        if message.role in {"user", "assistant"}:
+            _add(said, message.role, _plain(message.text))
+    hashes = set[str]()
+    for answer in answers:
+        whole = said.copy()
+        _add(whole, "assistant", _plain(answer))
+        hashes.add(hashlib.sha256(msgspec.json.encode((user, whole))).hexdigest())
+    return hashes
+
+
+def _add(said: list[tuple[str, str]], role: str, words: str) -> None:
+    if said and said[-1][0] == role:
+        said[-1] = (role, said[-1][1] + words)
+    elif words:
+        said.append((role, words))
 
 
 def run_hash(run_id: RunId) -> str:
@@ -69,7 +85,9 @@ def prompt_with_transcript(
 
 
 def _plain(text: str) -> str:
-    return "".join(_THOUGHTS.sub("", text).split()) if text else ""
+    if "<" in text:
+        text = _THOUGHTS.sub("", text)
+    return "".join(text.split())
 
 
 def _told(message: ConversationMessage, name: Callable[[SentFile], str]) -> str:
