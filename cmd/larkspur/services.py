@@ -134,6 +134,7 @@ from larkspur.file_storage import (
     spans_hosts,
     working_host,
 )
+from larkspur.plain_model import open_plain_completions
 from larkspur.prompts import make_prompt_builder
 from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
@@ -388,7 +389,14 @@ async def open_gateway(
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services, lessons),
-        _open_plain_completions(loaded, services, lessons) as plain,
+        open_plain_completions(
+            loaded.settings,
+            services.database,
+            services.stores,
+            clock=services.clock,
+            book=services.model_book,
+            lessons=lessons,
+        ) as plain,
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -533,30 +541,6 @@ async def _title_sessions(
     try:
         async with background_task(titler.run(services.supervisor)):
             yield
-    finally:
-        await model.close()
-
-
-@asynccontextmanager
-async def _open_plain_completions(
-    loaded: Loaded, services: Services, lessons: LessonBook
-) -> AsyncGenerator[PlainCompletions]:
-    """Open the completions without runs, by the model of titles or else the default one.
-
-    As for titles, the connections are their own, and no request is repeated: clients do that.
-    """
-    llm = loaded.settings.llm
-    alone = {"fallbacks": (), "max_retries": 0}
-    model = build_model(llm.model_copy(update=alone), lessons=lessons)
-    try:
-        yield PlainCompletions(
-            services.database,
-            services.stores,
-            services.clock,
-            model=model,
-            model_name=loaded.settings.agent.title_model or llm.model,
-            book=services.model_book,
-        )
     finally:
         await model.close()
 

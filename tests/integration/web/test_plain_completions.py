@@ -49,6 +49,13 @@ async def opened(
             yield app, client
 
 
+async def ask(client: "AsyncOpenAI", content: str, *, streams: bool) -> None:
+    if streams:
+        await client.chat.completions.create(model=PLAIN, messages=[user(content)], stream=True)
+    else:
+        await client.chat.completions.create(model=PLAIN, messages=[user(content)])
+
+
 def user(content: Any) -> Any:
     return {"role": "user", "content": content}
 
@@ -107,15 +114,10 @@ async def test_without_a_small_model_the_default_one_replies(home: Path) -> None
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_client_that_leaves_ends_the_request(home: Path, *, streams: bool) -> None:
     async with opened(home) as (app, client):
-        messages = [user("hang")]
-        if streams:
-            asked = client.chat.completions.create(model=PLAIN, messages=messages, stream=True)
-        else:
-            asked = client.chat.completions.create(model=PLAIN, messages=messages)
-        request = asyncio.ensure_future(asked)  # noqa: TID251
-        await app.core.model.until_open(1)
-        request.cancel()
-        await asyncio.wait({request})
+        async with asyncio.TaskGroup() as tasks:
+            request = tasks.create_task(ask(client, "hang", streams=streams))
+            await app.core.model.until_open(1)
+            request.cancel()
         await app.core.model.until_open(0)
 
         if streams:

@@ -57,8 +57,8 @@ async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, "AsyncOpenAI
 
 async def events_of(client: "AsyncOpenAI", **fields: Any) -> list[Any]:
     """Return the events of a streamed response, each checked by the type of the library."""
-    from openai.types.responses import ResponseStreamEvent  # noqa: PLC0415
-    from pydantic import TypeAdapter  # noqa: PLC0415
+    from openai.types.responses import ResponseStreamEvent  # noqa: PLC0415 - slow to import
+    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import
 
     adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
     stream = await client.responses.create(**{"model": "larkspur", "stream": True, **fields})
@@ -68,7 +68,7 @@ async def events_of(client: "AsyncOpenAI", **fields: Any) -> list[Any]:
 
 
 async def test_a_response_is_the_answer_of_a_task(home: Path) -> None:
-    from openai.types.responses import Response  # noqa: PLC0415
+    from openai.types.responses import Response  # noqa: PLC0415 - slow to import
 
     async with opened(home) as (app, client):
         made = await client.responses.create(
@@ -230,7 +230,7 @@ async def test_a_response_is_continued_twice_in_two_sessions(home: Path) -> None
 async def test_a_question_is_an_answer_and_a_failure_an_error(home: Path) -> None:
     import openai  # noqa: PLC0415 - slow to import, and collected in every worker
 
-    async with opened(home) as (app, client):
+    async with opened(home) as (_, client):
         events = await events_of(client, input="ask")
         assert events[-1].type == "response.completed"
         assert "Run `touch a`?" in events[-1].response.output_text
@@ -243,17 +243,16 @@ async def test_a_question_is_an_answer_and_a_failure_an_error(home: Path) -> Non
         assert (await client.responses.retrieve(failed.id)).error == failed.error
         with pytest.raises(openai.InternalServerError, match="Bad"):
             await client.responses.create(model="larkspur", input="fail")
-        del app
 
 
 async def test_a_client_that_leaves_does_not_stop_the_run(home: Path) -> None:
     async with opened(home) as (app, client):
         stream = await client.responses.create(model="larkspur", input="slow", stream=True)
-        async for event in stream:
-            if event.type == "response.created":
-                name = event.response.id
-            if event.type == "response.output_text.delta":
-                break
+        created = await anext(stream)
+        assert created.type == "response.created"
+        name = created.response.id
+        while (await anext(stream)).type != "response.output_text.delta":
+            pass
         await stream.close()
         assert (await client.responses.retrieve(name)).status == "in_progress"
         app.core.model.release("slow")

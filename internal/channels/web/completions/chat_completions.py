@@ -27,7 +27,7 @@ from internal.channels.web.completions.messages import CompletionInput, read_mes
 from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
 from internal.channels.web.completions.offered_tools import refuse_demanded_tools
 from internal.channels.web.completions.plain_reply import PlainReply, ReplyLimits
-from internal.channels.web.completions.replies import Reply, ReplyEnd
+from internal.channels.web.completions.replies import CompletionReply, ReplyEnd
 from internal.channels.web.completions.request_headers import (
     SESSION_HEADER,
     idempotency_key,
@@ -114,14 +114,14 @@ async def _plain_completion(request: ChatRequest) -> Response:
     return _completion(request, reply, end, headers={}, submitted=UNSET)
 
 
-def _stream(request: ChatRequest, reply: Reply) -> CompletionStream:
+def _stream(request: ChatRequest, reply: CompletionReply) -> CompletionStream:
     includes_usage = request.body.includes_usage
     return CompletionStream(reply, _head(request, reply), includes_usage=includes_usage)
 
 
 def _completion(
     request: ChatRequest,
-    reply: Reply,
+    reply: CompletionReply,
     end: ReplyEnd,
     *,
     headers: dict[str, str],
@@ -134,6 +134,6 @@ def _completion(
     return Response(msgspec.json.encode(completion), 200, headers, "application/json")
 
 
-def _head(request: ChatRequest, reply: Reply) -> CompletionHead:
+def _head(request: ChatRequest, reply: CompletionReply) -> CompletionHead:
     created = int(request.services.clock.now().timestamp())
     return CompletionHead(f"chatcmpl-{reply.id}", created, request.body.model)

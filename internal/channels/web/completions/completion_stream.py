@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from internal.channels.web.completions.completion_objects import completion_usage, finish_reason
-from internal.channels.web.completions.replies import PING, Reply, ReplyEnd
+from internal.channels.web.completions.replies import PING, CompletionReply, ReplyEnd
 from internal.channels.web.errors import HttpError
 
 
@@ -22,7 +22,9 @@ class CompletionHead(NamedTuple):
 class CompletionStream:
     """Server-sent events: the text of a reply, its end, and the usage if it is wanted."""
 
-    def __init__(self, reply: Reply, head: CompletionHead, *, includes_usage: bool) -> None:
+    def __init__(
+        self, reply: CompletionReply, head: CompletionHead, *, includes_usage: bool
+    ) -> None:
         self._reply = reply
         self._head = {**head._asdict(), "object": "chat.completion.chunk"}
         self._includes_usage = includes_usage

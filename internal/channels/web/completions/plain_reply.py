@@ -50,7 +50,7 @@ class ReplyLimits(NamedTuple):
 
 
 class PlainReply:
-    """A reply of the plain model; see `Reply`. A reader who leaves ends the request to it."""
+    """A reply of the plain model; see `CompletionReply`. Who leaves ends the request to it."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class ReplyEnd(msgspec.Struct, frozen=True):
     status: Status = "completed"
 
 
-class Reply(Protocol):
+class CompletionReply(Protocol):
     """A reply that is being written, of a run or of the plain model.
 
     `id` is unique, and that of the run if there is one. Either the whole reply is taken, or its

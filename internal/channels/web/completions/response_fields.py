@@ -19,8 +19,8 @@ INCLUDABLE = frozenset(
 RESPONSE_FIELDS = FieldTable(
     (
         Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`"),
-        Field(("input",), "honoured", "a text, or items: see below"),
-        Field(("instructions",), "honoured", "as a message of the role `system`"),
+        Field(("input",), "honoured", "a text, or items, see above"),
+        Field(("instructions",), "honoured", "as messages of the role `system`"),
         Field(("stream",), "honoured", "the text as it is written"),
         Field(
             ("previous_response_id",), "honoured", "continues the session of that response of yours"
@@ -46,7 +46,8 @@ RESPONSE_FIELDS = FieldTable(
             "without effect",
             "a response has no such items; `message.output_text.logprobs` is refused",
         ),
-        Field(("background",), "refused", "follow a task at `GET /api/tasks/{id}`", (False,)),
+        Field(("background",), "refused", "follow a task at `GET /api/tasks/{task_id}`", (False,)),
+        Field(("background_options", "access_programs"), "without effect", "they are OpenAI's own"),
         Field(
             ("conversation",),
             "refused",
@@ -56,7 +57,12 @@ RESPONSE_FIELDS = FieldTable(
         Field(("top_logprobs",), "refused", "a run has no probabilities of tokens", (0,)),
         Field(("moderation",), "refused", "nothing is moderated"),
         Field(
-            ("temperature", "max_output_tokens"),
+            ("temperature",),
+            "without effect",
+            "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
+        ),
+        Field(
+            ("max_output_tokens",),
             "without effect",
             "a run has the limits of the [settings](settings.md); honoured by `larkspur-plain`",
         ),
@@ -66,7 +72,7 @@ RESPONSE_FIELDS = FieldTable(
             "a run thinks and writes as the model of the settings does",
         ),
         Field(
-            ("truncation", "context_management"),
+            ("truncation", "context_management", "image"),
             "without effect",
             "the gateway shortens a conversation that is too long for the model",
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from internal.channels.web.completions.replies import PING, Reply
+from internal.channels.web.completions.replies import PING, CompletionReply
 from internal.channels.web.completions.response_objects import (
     OutputMessage,
     OutputText,
@@ -22,7 +22,7 @@ from internal.channels.web.errors import HttpError
 class ResponseStream:
     """Server-sent events of a response with one message, numbered from 0."""
 
-    def __init__(self, reply: Reply, response: ResponseObject) -> None:
+    def __init__(self, reply: CompletionReply, response: ResponseObject) -> None:
         """Args: response is as it is at its start."""
         self._reply = reply
         self._response = response

@@ -24,7 +24,7 @@ from internal.channels.web.completions.conversation import TurnRequest, take_tur
 from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
 from internal.channels.web.completions.offered_tools import refuse_demanded_tools
 from internal.channels.web.completions.plain_reply import PlainReply, ReplyLimits
-from internal.channels.web.completions.replies import Reply, ReplyEnd
+from internal.channels.web.completions.replies import CompletionReply, ReplyEnd
 from internal.channels.web.completions.request_headers import (
     SESSION_HEADER,
     idempotency_key,
@@ -148,7 +148,7 @@ async def _plain_response(request: ResponseRequest) -> Response:
     )
 
 
-def _begun(request: ResponseRequest, reply: Reply) -> ResponseObject:
+def _begun(request: ResponseRequest, reply: CompletionReply) -> ResponseObject:
     body = request.body
     return ResponseObject(
         id=f"{RESPONSE_PREFIX}{reply.id}",

@@ -14,7 +14,7 @@ from internal.channels.web.endpoints import ApiRequest
 
 
 class RunReply:
-    """The reply of a run; see `Reply`."""
+    """The reply of a run; see `CompletionReply`."""
 
     def __init__(
         self, request: ApiRequest[Any, Any], turn: ConversationTurn, delivery: Delivery
