@@ -41,18 +41,17 @@ def answer_question(
     answer_input: AnswerInput,
     *,
     actor: Actor,
-    message: InboundMessage | None,
-    attachments: tuple[Attachment, ...] = (),
+    message: InboundMessage | tuple[Attachment, ...],
     ids: TaskIds,
     now: str,
     idempotency_key: str | None = None,
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run ahead of the other runs of its lane.
 
-    `message` is the accepted message that contained the answer; it is marked as handled. The model
-    reads its attachments after the answer, or `attachments` of an answer without a message. `ids`
-    are those of the next task if the answer ends the run. A repeated idempotency key changes
-    nothing and returns the question of the first request.
+    `message` is the accepted message that contained the answer, which is marked as handled, or the
+    files of an answer without one. The model reads the files after the answer. `ids` are those of
+    the next task if the answer ends the run. A repeated idempotency key changes nothing and returns
+    the question of the first request.
 
     Raises:
         NotFound: the question does not exist or the actor must not see it.
@@ -75,13 +74,13 @@ def answer_question(
         raise Conflict(closed_message(question, actor.principal.id))
     yield from check_question_visible(stores, question, actor.writing)
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
-    if message is not None:
+    if isinstance(message, InboundMessage):
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
             raise Conflict("This message was handled before.")
-    elif attachments:
-        yield from use_attachments(stores, attachments, question.session_id, actor.principal.id)
-        message = _own_message(question, actor, attachments, now=now)
+    else:
+        yield from use_attachments(stores, message, question.session_id, actor.principal.id)
+        message = _own_message(question, actor, message, now=now)
     yield from _assign_files(stores, question, message)
     yield from add_rules(stores, question, answer)
     yield from save_result(stores, request, _Answered(question_id), question.session_id, now=now)
@@ -104,11 +103,9 @@ def _own_message(
     )
 
 
-def _assign_files(
-    stores: Stores, question: QuestionRecord, message: InboundMessage | None
-) -> Write[None]:
+def _assign_files(stores: Stores, question: QuestionRecord, message: InboundMessage) -> Write[None]:
     """Let the run of a question read the files of its answer, if there are any."""
-    if message is None or not message.attachments:
+    if not message.attachments:
         return
     names = ", ".join(each.name for each in message.attachments)
     content = {"text": f"Files of the answer: {names}", "attachments": message.attachments}
