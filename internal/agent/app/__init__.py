@@ -13,6 +13,7 @@
 - `tool_sources`: the tools of several sources as one.
 - `prompt`: what the model reads before the conversation.
 - `runs`: the life of a run.
+- `session_commands`: the background commands of sessions.
 - `session_titles`: session titles made by a model.
 - `events`: the event stream.
 - `background_task`: a task that runs beside a block, and a blocking call in a thread.

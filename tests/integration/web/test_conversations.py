@@ -226,6 +226,15 @@ async def test_an_option_is_chosen_by_its_number_its_text_or_other_words(
         assert [each["answer"]["text"] for each in shown] == [stored]
 
 
+async def test_a_picture_of_an_answer_reaches_the_run(home: Path) -> None:
+    async with opened(home) as (app, chat):
+        await chat.say("paint it")
+        assert await chat.say([{"type": "text", "text": "this one"}, PICTURE]) == "Painted."
+        assert PIXEL in str(app.core.model.requests[-1])
+        one(chat.sessions)
+        one(chat.tasks)
+
+
 async def test_another_branch_is_a_fork_and_a_shorter_history_a_new_session(home: Path) -> None:
     async with opened(home) as (app, chat):
         await chat.say("make notes")

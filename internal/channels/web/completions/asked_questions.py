@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from internal.agent.app.runs.questions import Actor
-from internal.agent.domain.answers import MIN_ID_LENGTH, read_answer, split_question_id
+from internal.agent.domain.answers import MIN_ID_LENGTH, AnswerInput, read_answer, split_question_id
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.questions import ApprovalItem, Question, QuestionRecord
 from internal.channels.web.endpoints import ApiRequest
@@ -20,10 +19,11 @@ MAX_QUESTIONS = 50
 _CODE_LENGTH = 6
 
 
-class AnswerResult(NamedTuple):
-    """The question that a message is about, and why it did not answer it, "" if it did."""
+class ReadReply(NamedTuple):
+    """The question that a message is about, and its answer; without one `remark` says why."""
 
     record: QuestionRecord
+    answer: AnswerInput | None
     remark: str = ""
 
 
@@ -53,30 +53,20 @@ async def list_asked(request: ApiRequest[Any, Any], session_id: SessionId) -> As
     return AskedQuestions([record for record, _ in found][::-1], instruction)
 
 
-async def answer_asked(
-    request: ApiRequest[Any, Any], questions: AskedQuestions, text: str
-) -> AnswerResult:
-    """Take a message as the answer to the open questions of its conversation, at least one.
+def read_reply(questions: AskedQuestions, text: str) -> ReadReply:
+    """Read a message as the answer to one of the open questions of its conversation.
 
     With several it ends with the code of the one that it answers, as in chats.
-
-    Raises:
-        Forbidden: the principal may not answer it.
-        Conflict: it was answered meanwhile.
-        InvalidRequest: the answer is too long, or does not fit for another reason.
     """
     asked, phrases = questions.records, questions.phrases
     words, named = split_question_id(text, asked)
     if named is None and len(asked) > 1:
         which = phrases("which", count=len(asked), code=_code(asked[0].question))
-        return AnswerResult(asked[-1], f"{which}\n\n{question_text(asked, phrases)}")
+        return ReadReply(asked[-1], None, f"{which}\n\n{question_text(asked, phrases)}")
     record = named or asked[0]
-    question = record.question
-    answer = read_answer(question, words, *answer_words(question.kind))
-    if answer is None:
-        return AnswerResult(record, f"{phrases('not_taken')}\n\n{question_text(asked, phrases)}")
-    actor = Actor(request.principal, request.channel)
-    return AnswerResult(await request.services.gateway.answer(question.id, answer, actor))
+    answer = read_answer(record.question, words, *answer_words(record.question.kind))
+    remark = f"{phrases('not_taken')}\n\n{question_text(asked, phrases)}"
+    return ReadReply(record, answer, "" if answer else remark)
 
 
 def question_text(asked: Sequence[QuestionRecord], phrases: MessageCatalog) -> str:

@@ -14,6 +14,7 @@ from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.creation import Submission, Submitted
+from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
@@ -21,7 +22,7 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run, RunSpec
 from internal.agent.ports.instructions import MAX_TEXT_BYTES
 from internal.channels.web.completions.answers import answer_of
-from internal.channels.web.completions.asked_questions import answer_asked, list_asked
+from internal.channels.web.completions.asked_questions import list_asked, read_reply
 from internal.channels.web.completions.messages import (
     ConversationMessage,
     SentFile,
@@ -299,13 +300,13 @@ async def _start(
     if asked is None or not asked.records:
         return _Started(await gateway.submit(submission, request.principal))
     bounds = await gateway.queries.bounds()
-    result = await answer_asked(request, asked, given.text)
-    if given.files and not result.remark:
-        files = msgspec.structs.replace(submission, idempotency_key=None, request=None)
-        await gateway.steer(files, request.principal)
-    submitted = await _outermost(request, result.record)
+    reply = read_reply(asked, given.text)
+    if reply.answer is not None:
+        actor = Actor(request.principal, request.channel)
+        await gateway.answer(reply.record.question.id, reply.answer, actor, attachments=given.files)
+    submitted = await _outermost(request, reply.record)
     await gateway.repeated_requests.record(repeatable, request.principal, submitted)
-    return _Started(submitted, result.remark, Cursor(bounds.epoch, bounds.head))
+    return _Started(submitted, reply.remark, Cursor(bounds.epoch, bounds.head))
 
 
 async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:

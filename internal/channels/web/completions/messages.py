@@ -173,7 +173,8 @@ def _read_part(part: object) -> Iterator[MessagePart]:
         return
     kind = str(part.get("type") or ("text" if "text" in part else ""))
     if kind in _TEXTS:
-        yield str(part.get("text") or "")
+        text = part.get("text") or ""
+        yield str(text.get("value") or "" if isinstance(text, Mapping) else text)
     elif kind == "refusal":
         yield str(part.get("refusal") or "")
     elif kind not in _LEFT_OUT:

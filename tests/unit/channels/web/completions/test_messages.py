@@ -31,6 +31,7 @@ CONTENTS: list[tuple[Any, tuple[Any, ...]]] = [
     (["hi", {"type": "text", "text": "there", "cache_control": {}}], ("hi", "there")),
     ({"type": "text", "text": "hi"}, ("hi",)),
     ([{"text": "hi"}], ("hi",)),
+    ([{"type": "text", "text": {"value": "hi", "annotations": []}}], ("hi",)),
     (
         [{"type": "image_url", "image_url": {"url": URL, "detail": "low"}}],
         (SentFile("image", URL),),
