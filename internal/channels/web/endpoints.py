@@ -1,12 +1,13 @@
 """Endpoints: entries of the route table, and the decoded request that a handler receives."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import Receive
+from starlette.types import Message, Receive
 
 from internal.agent.app.events.live_buffer import SessionFilter
 from internal.agent.app.events.subscription import Cursor
@@ -24,6 +25,12 @@ Query = TypeVar("Query")
 Body = TypeVar("Body")
 
 
+async def _receive_nothing() -> Message:
+    """Wait forever, as for a client that stays connected."""
+    nothing: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await nothing
+
+
 class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     """A decoded request.
 
@@ -36,8 +43,8 @@ class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     path: dict[str, str]
     query: Query
     body: Body
-    content: bytes
-    receive: Receive
+    content: bytes = b""
+    receive: Receive = _receive_nothing
 
     @property
     def principal(self) -> Principal:

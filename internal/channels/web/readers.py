@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class Readers:
+class AnswerReaders:
     """Counts clients by the names of what they wait for, such as the id of a run."""
 
     def __init__(self) -> None:

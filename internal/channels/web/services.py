@@ -17,7 +17,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
 from internal.channels.web.errors import HttpError
-from internal.channels.web.readers import Readers
+from internal.channels.web.readers import AnswerReaders
 from internal.channels.web.static_page import Page, read_page
 from internal.config.home import HomeError
 from internal.config.server import ServerSettings
@@ -284,7 +284,7 @@ class WebServices(msgspec.Struct, frozen=True):
     setup: Setup | None = None
     mcp: McpEndpoint | None = None
     plain: PlainCompletions | None = None
-    readers: Readers = msgspec.field(default_factory=Readers)
+    readers: AnswerReaders = msgspec.field(default_factory=AnswerReaders)
 
     def __post_init__(self) -> None:
         if not self.token().strip():

@@ -88,7 +88,7 @@ async def readers_of(services: WebServices, task_id: TaskId, number: int) -> Non
     _, run = await services.gateway.queries.task_with_run(task_id, LOCAL_OWNER)
     async with asyncio.timeout(30):
         while services.readers.count(run.id) != number:  # noqa: ASYNC110 - nothing to wait on
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
 
 async def test_a_failed_run_is_not_repeated(home: Path) -> None:
@@ -208,6 +208,7 @@ async def test_an_answer_that_nobody_read_is_joined_by_another_gateway_and_after
         assert reply.json()["choices"][0]["message"]["content"] == "another run"
 
 
+@pytest.mark.first_rows(1)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_closing_the_connection_stops_the_run_if_the_caller_asked_for_it(
     home: Path, *, stream: bool
@@ -227,6 +228,7 @@ async def test_closing_the_connection_stops_the_run_if_the_caller_asked_for_it(
         assert (bad.status, "x-larkspur-stop-on-disconnect" in bad.error["message"]) == (400, True)
 
 
+@pytest.mark.slow
 async def test_a_waiting_client_of_tasks_can_ask_for_the_same(home: Path) -> None:
     async with open_working_web_app(home, SCRIPT) as app:
         _, writer = await app.client.connect()

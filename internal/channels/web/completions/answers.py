@@ -55,6 +55,12 @@ def may_settle(item: StreamItem) -> bool:
     return not isinstance(item, EventRecord) or item.event in _SETTLING
 
 
+def stop_error(submitted: Submitted) -> HttpError:
+    """Return the error of a gateway that stops before a run is settled: another one goes on."""
+    message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
+    return HttpError(503, "stopping", message, {"retry-after": "2"})
+
+
 async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Run) -> str:
     """Return the answer of a settled run; of one that waits, what is asked.
 
@@ -66,8 +72,7 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
         if asked.records or run.is_settled:
             return question_text(asked.records, asked.phrases)
     if not run.is_settled and request.services.gateway.is_closed:
-        message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
-        raise HttpError(503, "stopping", message, {"retry-after": "2"})
+        raise stop_error(submitted)
     if not run.is_settled:
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)

@@ -30,7 +30,7 @@ class CompletionStream:
         self._includes_usage = includes_usage
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield the events. When the gateway stops they end without a last one."""
+        """Yield the events."""
         yield self._chunk({"role": "assistant", "content": ""})
         try:
             async with aclosing(self._reply_chunks()) as chunks:
@@ -48,8 +48,6 @@ class CompletionStream:
         except HttpError as error:
             yield _event({"error": {"message": str(error), "code": error.code}})
         else:
-            if end is None:
-                return
             for chunk in self._end(end):
                 yield chunk
         yield b"data: [DONE]\n\n"

@@ -165,9 +165,9 @@ class ConversationTurn:
         self._is_over = True
         if self._turn.session not in {"", NEW_SESSION}:
             return  # the client sends no history, or one that is not that of the session
-        said = _said(self._turn)
-        hashes = transcript_hashes(self._turn.user, said, answers)
-        hashes.add(run_hash(self.submitted.run_id))
+        hashes = {run_hash(self.submitted.run_id)}
+        if self._turn.previous is None:  # else the messages are only the end of a history
+            hashes |= transcript_hashes(self._turn.user, _said(self._turn), answers)
         conversations = self._request.services.gateway.conversations
         await conversations.remember(self._request.principal, hashes, self.submitted, asks=asks)
 

@@ -51,11 +51,11 @@ class CompletionReply(Protocol):
         """
         ...
 
-    async def end(self) -> ReplyEnd | None:
-        """Return the end; None if the gateway stops.
+    async def end(self) -> ReplyEnd:
+        """Return the end.
 
         Raises:
-            HttpError: as of `whole`.
+            HttpError: as of `whole`, or the gateway stops.
         """
         ...
 

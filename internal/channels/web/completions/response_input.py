@@ -1,9 +1,10 @@
 """The input of a response, read as messages of a conversation."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from internal.agent.domain.text import truncate
 from internal.channels.web.completions.messages import (
@@ -13,7 +14,7 @@ from internal.channels.web.completions.messages import (
     read_role,
 )
 
-Item = dict[str, Any]
+Item = Annotated[dict[str, Any], Meta(max_length=100)]
 
 MAX_ITEM_CHARACTERS = 2_000
 """How much of an item without a text a message shows."""

@@ -31,7 +31,7 @@ class ResponseStream:
         self._place = {"item_id": output_of(response.id, "", "completed").id, "output_index": 0}
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Yield the events. When the gateway stops they end without a last one."""
+        """Yield the events."""
         yield self._about_response("response.created", self._response)
         yield self._about_response("response.in_progress", self._response)
         try:
@@ -51,8 +51,6 @@ class ResponseStream:
         except HttpError as error:
             for event in self._failed(error):
                 yield event
-            return
-        if end is None:
             return
         for event in self._added(end.rest):
             yield event

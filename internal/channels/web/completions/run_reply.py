@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from internal.agent.domain.tasks import Run
-from internal.channels.web.completions.answers import reached_limit, settled_run
+from internal.channels.web.completions.answers import reached_limit, settled_run, stop_error
 from internal.channels.web.completions.conversation import ConversationTurn
 from internal.channels.web.completions.replies import ReplyEnd
 from internal.channels.web.completions.run_text import RunText
@@ -39,10 +39,10 @@ class RunReply:
                 self._turn.hear(piece)
                 yield piece
 
-    async def end(self) -> ReplyEnd | None:
+    async def end(self) -> ReplyEnd:
         """Return the end of the run, or the question that it waits with."""
         if (run := self._text.run) is None:
-            return None
+            raise stop_error(self._turn.submitted)
         answer = await self._turn.answer(run)
         rest = self._text.missing(answer)
         self._turn.hear(rest)
