@@ -1,9 +1,9 @@
 """Conversations of chat programs: OpenAI's client library with the whole history each time."""
 
-import asyncio
 import base64
+import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.channels.web.completions.messages import CompletionInput, read_messages
 from internal.channels.web.completions.transcripts import transcript_hash
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
+from tests.support.chat_services import eventually
 from tests.support.web_app import TOKEN
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
@@ -115,14 +116,16 @@ def inputs_of(chat: Chat) -> list[CompletionInput]:
     return msgspec.convert(chat.messages, list[CompletionInput])
 
 
-async def until_remembered(app: WorkingWebApp, chat: Chat) -> None:
+async def until_remembered(home: Path, chat: Chat) -> None:
     """Wait until the server has noticed that the client left."""
     transcript = transcript_hash("", read_messages(inputs_of(chat)))
-    conversations = app.services.gateway.conversations
-    async with asyncio.timeout(20):
-        while (found := await conversations.take(LOCAL_OWNER, transcript)) is None:  # noqa: ASYNC110 - nothing reports it
-            await asyncio.sleep(0.01)
-    await conversations.release(LOCAL_OWNER, transcript, found.session_id)
+    select = "select count(*) from conversations where transcript = ?"
+
+    def is_remembered() -> bool:
+        with closing(sqlite3.connect(home / "larkspur.db")) as database:
+            return bool(database.execute(select, [transcript]).fetchone()[0])
+
+    await eventually(is_remembered)
 
 
 def one(values: Sequence[str]) -> str:
@@ -297,7 +300,7 @@ async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -
             {"role": "user", "content": "slow"},
             {"role": "assistant", "content": heard},
         ]
-        await until_remembered(app, chat)
+        await until_remembered(home, chat)
         await chat.say("go on")
         one(chat.sessions)
 

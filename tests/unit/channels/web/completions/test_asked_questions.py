@@ -27,8 +27,8 @@ def text(*questions: Question, language: str = "") -> str:
     return question_text([record(each) for each in questions], phrases_for(language))
 
 
-def call(what: str, **fields: str) -> ApprovalItem:
-    return ApprovalItem(what, "shell", what, "exec", fields.pop("reason", ""), "hash", **fields)  # type: ignore[arg-type]
+def call(what: str, reason: str = "", diff: str = "") -> ApprovalItem:
+    return ApprovalItem(what, "shell", what, "exec", reason, "hash", diff=diff)
 
 
 def test_an_approval_shows_each_call_as_it_is() -> None:
