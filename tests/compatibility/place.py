@@ -1,0 +1,137 @@
+"""A gateway with a scripted model, as the clients meet it."""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.gateway_process import RunningGateway, running_gateway
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Fault, Reply
+
+STREAMED = "Streamed  answer,\n\nin two parts."
+SYSTEM = "Speak like a pirate."
+_CASE = re.compile(r"case: ([a-z]+) \[([^\]]*)\]")
+_PASSED = ("PATH", "JAVA_HOME", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+
+
+class Place(NamedTuple):
+    """The gateway, and how many runs each failing case started, by the name of the client."""
+
+    gateway: RunningGateway
+    model: ScriptedOpenAI
+    failures: Counter[str]
+    home: Path
+
+    @property
+    def url(self) -> str:
+        client = self.gateway.client
+        return f"http://{client.host}:{client.port}"
+
+
+def words(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+class ClientScript:
+    """Replies to the last case that a conversation names."""
+
+    def __init__(self) -> None:
+        self.failures: Counter[str] = Counter()
+
+    def __call__(self, body: Mapping[str, Any]) -> Reply:
+        messages = body["messages"]
+        asked = [message for message in messages if message["role"] == "user"]
+        results = [words(each["content"]) for each in messages if each["role"] == "tool"]
+        # The result of a command that waits for the next request may follow the words of a person.
+        cases = [case for each in asked for case in _CASE.findall(words(each["content"]))]
+        if not cases:
+            return Reply(text="No case is named.")
+        scenario, client = cases[-1]
+        last = messages[-1]["role"] == "tool"
+        match scenario:
+            case "stream":
+                return Reply(text=f"\n {STREAMED} \n\n", pieces=6)
+            case "write" if not last:
+                call = {"path": "notes.md", "content": "remembered"}
+                return Reply(calls=[Call("write_file", call)])
+            case "read" if not last:
+                return Reply(calls=[Call("read_file", {"path": "notes.md"})])
+            case "read":
+                kept = "remembered" in results[-1]
+                return Reply(text="The notes say: remembered." if kept else "There are no notes.")
+            case "picture":
+                return Reply(text=_picture(asked[-1]))
+            case "system":
+                return Reply(text=_system(messages))
+            case "failing":
+                # Helper requests, such as those for titles, have no tools and are no runs.
+                self.failures[client] += "tools" in body
+                return Reply(fault=Fault("status", status=400, message="This task cannot be done."))
+            case _:
+                return Reply(text=f"Answered {scenario}.")
+
+
+def _picture(message: Mapping[str, Any]) -> str:
+    content = message["content"]
+    seen = isinstance(content, list) and any(part["type"] == "image_url" for part in content)
+    return "I see a picture." if seen else "I see no picture."
+
+
+def _system(messages: list[Mapping[str, Any]]) -> str:
+    where = [each["role"] for each in messages if SYSTEM in words(each["content"])]
+    if not where:
+        return "Instructions: lost."
+    return f"Instructions: {where[0]}."
+
+
+def own_environ() -> dict[str, str]:
+    """Return this process's variables: what installs needs its proxies, certificates and caches."""
+    return dict(os.environ)  # noqa: TID251 - of toolchains
+
+
+def base_environ(home: Path) -> dict[str, str]:
+    """Return the variables that programs of others run with: none of this person's own."""
+    own = own_environ()
+    kept = {name: own[name] for name in _PASSED if name in own}
+    return {**kept, "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+async def _read_all(log: asyncio.StreamReader, path: Path) -> None:
+    """Keep the log, so that its pipe is never full."""
+    with path.open("wb") as file:
+        async for line in log:
+            file.write(line)
+            file.flush()
+
+
+@asynccontextmanager
+async def place(folder: Path, settings: str = "") -> AsyncGenerator[Place]:
+    """Serve a new home folder below `folder` with a scripted model."""
+    home = folder / "home" / ".larkspur"
+    home.mkdir(parents=True, mode=0o700)
+    (home / "config.yaml").write_text(settings)
+    script = ClientScript()
+    async with ScriptedOpenAI(script, record=False) as model:
+        environ = {
+            **base_environ(home.parent),
+            "LARKSPUR_HOME": str(home),
+            "LARKSPUR_LLM__PROVIDER": "openai",
+            "LARKSPUR_LLM__API_KEY": "sk-proj-" + "k3y" * 12,
+            "LARKSPUR_LLM__BASE_URL": model.base_url,
+            "LARKSPUR_TOOLS__PERMISSION_MODE": "auto",
+            "LARKSPUR_SERVER__RATE_LIMIT_PER_MINUTE": "100000",
+            "LARKSPUR_SERVER__RATE_LIMIT_BURST": "10000",
+        }
+        async with running_gateway(environ, home, provider="") as gateway:
+            log = asyncio.create_task(_read_all(gateway.log, home.parent / "log.txt"))
+            try:
+                yield Place(gateway, model, script.failures, home)
+            finally:
+                log.cancel()
