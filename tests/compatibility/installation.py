@@ -97,9 +97,8 @@ async def installed(
     folder = cache / "clients" / declared.language / slug
     folder.mkdir(parents=True, exist_ok=True)
     marker, wanted = folder / "installed.txt", "\n".join(declared.packages)
-    steps = _STEPS[declared.language](declared, folder)
     if not (marker.exists() and marker.read_text() == wanted):
-        for step in steps:
+        for step in _STEPS[declared.language](declared, folder):
             try:
                 code, output = await run(
                     *step, folder=folder, environ=environ, seconds=INSTALL_SECONDS

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply
 
 STREAMED = "Streamed  answer,\n\nin two parts."
+SLOW_SECONDS = 4.0
 SYSTEM = "Speak like a pirate."
 _CASE = re.compile(r"case: ([a-z]+) \[([^\]]*)\]")
 _PASSED = ("PATH", "JAVA_HOME", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
@@ -74,6 +76,8 @@ class ClientScript:
                 # Helper requests, such as those for titles, have no tools and are no runs.
                 self.failures[client] += "tools" in body
                 return Reply(fault=Fault("status", status=400, message="This task cannot be done."))
+            case "slow":
+                return Reply(text="Answered slow.", delay_seconds=SLOW_SECONDS)
             case _:
                 return Reply(text=f"Answered {scenario}.")
 
@@ -92,8 +96,12 @@ def _system(messages: list[Mapping[str, Any]]) -> str:
 
 
 def own_environ() -> dict[str, str]:
-    """Return this process's variables: what installs needs its proxies, certificates and caches."""
-    return dict(os.environ)  # noqa: TID251 - of toolchains
+    """Return this process's variables, for what installs: its proxies, certificates and caches.
+
+    Node.js is that of the environment, where there is one: many packages need a new one.
+    """
+    own = dict(os.environ)  # noqa: TID251 - of toolchains
+    return {**own, "PATH": f"{Path(sys.executable).parent}:{own['PATH']}"}
 
 
 def base_environ(home: Path) -> dict[str, str]:

@@ -88,7 +88,8 @@ _MCP: dict[str, tuple[Callable[[Any], bool], bool]] = {
     "list": (listed("create_task"), True),
     "call": (has("Answered plain."), True),
     "progress": (lambda result: isinstance(result, int) and result > 0, False),
-    "mistake": (has("nknown"), False),
+    "mistake": (has("no task"), False),
+    "connected": (has("onnected"), True),
 }
 _STREAM: dict[str, tuple[Callable[[Any], bool], bool]] = {
     "named": (listed("workflow.result.final"), True),
@@ -113,12 +114,13 @@ _EXPECTED = {
 def judge(door: str, found: list[Outcome], failing_runs: int) -> Judged:
     """Return the verdict over the outcomes of a client at a door."""
     expected: Mapping[str, tuple[Callable[[Any], bool], bool]] = _EXPECTED[door]
-    notes, passed, useless = [], [], False
+    passed, useless = [], False
+    notes: dict[str, list[str]] = {}
     for each in found:
         if each.absent:
             continue
         if note := _note(each, expected, failing_runs):
-            notes.append(f"{each.scenario}: {note}")
+            notes.setdefault(note, []).append(each.scenario)
             useless |= each.scenario in expected and expected[each.scenario][1]
         else:
             passed.append(each.scenario)
@@ -126,7 +128,8 @@ def judge(door: str, found: list[Outcome], failing_runs: int) -> Judged:
     if notes and verdict == "works":
         verdict = "works with a note"
     absent = tuple(each.scenario for each in found if each.absent)
-    return Judged(verdict, tuple(notes), tuple(passed), absent)
+    sentences = tuple(f"{', '.join(names)}: {note}" for note, names in notes.items())
+    return Judged(verdict, sentences, tuple(passed), absent)
 
 
 def _note(

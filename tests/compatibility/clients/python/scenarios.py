@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
 import zlib
@@ -96,6 +97,26 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
         say(scenario, error=f"{type(error).__name__}: {error}")
     finally:
         signal.alarm(0)
+
+
+def output_of(*argv: str | Path, environ: Mapping[str, str] | None = None) -> str:
+    """Run a command of the client and return what it printed.
+
+    Raises:
+        RuntimeError: It failed; the message is the end of what it printed.
+    """
+    found = subprocess.run(
+        argv,
+        env={**os.environ, **(environ or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=SECONDS - 5,
+    )
+    if found.returncode:
+        raise RuntimeError((found.stdout + found.stderr).strip()[-900:])
+    return found.stdout
 
 
 def chat(
