@@ -12,7 +12,7 @@ RANKS: tuple[Verdict, ...] = ("works", "works with a note", "does not work", "no
 MAX_WORDS = 200
 """Characters of an error that are kept."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_REFUSED = re.compile(r"401|unauthori[sz]ed|authenticat|api key|token", re.IGNORECASE)
+_REFUSED = re.compile(r"401|unauthori[sz]ed|authenticat|authoriz|api key|token", re.IGNORECASE)
 
 
 class Outcome(NamedTuple):

@@ -77,6 +77,12 @@ def say(scenario: str, **result: Any) -> None:
     print(json.dumps({"scenario": scenario, **result}), flush=True)
 
 
+def _told(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
 def attempt(scenario: str, work: Callable[[], Any]) -> None:
     """Do one scenario in its time, and print its result or the error."""
     if ONLY and scenario not in ONLY.split(","):
@@ -94,7 +100,7 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
     # What a client raises is its own matter, and is what is recorded.
     except BaseException as error:  # noqa: BLE001
         traceback.print_exc()
-        say(scenario, error=f"{type(error).__name__}: {error}")
+        say(scenario, error=_told(error))
     finally:
         signal.alarm(0)
 
