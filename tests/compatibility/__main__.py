@@ -17,7 +17,6 @@ from typing import Any
 from tests.compatibility import results, table
 from tests.compatibility.clients_run import run_client
 from tests.compatibility.declarations import Declaration, declarations
-from tests.compatibility.deliveries import delivered
 from tests.compatibility.place import Place, place
 from tests.compatibility.server_declarations import ServerDeclaration, server_declarations
 from tests.compatibility.servers_run import run_server
@@ -42,8 +41,6 @@ async def run_clients(only: list[str], cache: Path, folder: Path) -> dict[str, r
         for each in chosen:
             if where is None and not each.untried:
                 where = await stack.enter_async_context(place(folder / "clients"))
-                if any(other.door == "webhook" for other in chosen):
-                    deliveries.write_text(await delivered(folder / "webhooks"))
             row = await _client_row(each, where, cache, deliveries)
             rows[each.name] = row
             _tell(each.name, row)

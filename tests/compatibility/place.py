@@ -16,7 +16,7 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply, encode
 
 STREAMED = "Streamed  answer,\n\nin two parts."
-SLOW_SECONDS = 4.0
+SLOW_SECONDS = 7.0
 BYTES_A_TOKEN = 4
 SYSTEM = "Speak like a pirate."
 _CASE = re.compile(r"case: ([a-z]+) \[([^\]]*)\](?: (\{.*\}))?")
@@ -156,7 +156,6 @@ async def place(
     script = ClientScript()
     async with ScriptedOpenAI(script, record=False) as model:
         variables = {
-            "LARKSPUR_TOOLS__PERMISSION_MODE": "auto",
             **(environ or base_environ(home.parent)),
             "LARKSPUR_HOME": str(home),
             "LARKSPUR_LLM__PROVIDER": "openai",

@@ -84,7 +84,6 @@ def _person(home: Path, address: str) -> dict[str, str]:
         "PATH": f"{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
         "LARKSPUR_HOME": str(home / ".larkspur"),
         "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "1",
-        "LARKSPUR_TOOLS__PERMISSION_MODE": "all",
     }
     if address:
         (home / ".npmrc").write_text(f"registry={address}/npm/\n")

@@ -49,4 +49,4 @@ async def connect(key):
     yield Session(key)
 
 
-mcp_scenarios.mcp(connect, without={"progress": "it shows none"})
+mcp_scenarios.mcp(connect, without={"progress": "it shows none", "mistake": "it shows that there was one only"})

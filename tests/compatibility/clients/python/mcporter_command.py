@@ -32,7 +32,8 @@ class Session:
             text=True,
             check=False,
         )
-        if found.returncode:
+        # A result that is an error is printed as well.
+        if found.returncode and not found.stdout.lstrip().startswith("{"):
             raise RuntimeError((found.stderr + found.stdout).strip()[-600:])
         return json.loads(found.stdout)
 
