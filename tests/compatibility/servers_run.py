@@ -180,7 +180,7 @@ async def _call(
         before = set(_descendants(where.gateway.process.pid))
         # Without a call the task only shows which tools the model gets.
         text = f"case: use [{declared.name}] {use}" if declared.tool else "case: plain [server]"
-        task = {"task": text, "permission_mode": "all"}
+        task = {"task": text, "options": {"permission_mode": "all"}}
         answer = (
             await where.gateway.client.post(f"/api/tasks?wait={CALL_SECONDS}", task)
         ).json()

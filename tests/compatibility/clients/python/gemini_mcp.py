@@ -20,7 +20,7 @@ def listed():
     scenarios.output_of(GEMINI, "mcp", "add", *argv)
     environ = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
     try:
-        return scenarios.output_of(GEMINI, "mcp", "list", environ=environ)
+        return scenarios.output_of(GEMINI, "mcp", "list", environ=environ, with_errors=True)
     finally:
         scenarios.output_of(GEMINI, "mcp", "remove", "--scope", "user", "larkspur")
 

@@ -105,8 +105,10 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
         signal.alarm(0)
 
 
-def output_of(*argv: str | Path, environ: Mapping[str, str] | None = None) -> str:
-    """Run a command of the client and return what it printed.
+def output_of(
+    *argv: str | Path, environ: Mapping[str, str] | None = None, with_errors: bool = False
+) -> str:
+    """Run a command of the client and return what it printed, `with_errors` also on that stream.
 
     Raises:
         RuntimeError: It failed; the message is the end of what it printed.
@@ -122,7 +124,7 @@ def output_of(*argv: str | Path, environ: Mapping[str, str] | None = None) -> st
     )
     if found.returncode:
         raise RuntimeError((found.stdout + found.stderr).strip()[-900:])
-    return found.stdout
+    return found.stdout + found.stderr if with_errors else found.stdout
 
 
 def chat(
