@@ -114,10 +114,12 @@ def _picture(message: Mapping[str, Any]) -> str:
 
 
 def _system(messages: list[Mapping[str, Any]]) -> str:
-    where = [each["role"] for each in messages if SYSTEM in words(each["content"])]
-    if not where:
-        return "Instructions: lost."
-    return f"Instructions: {where[0]}."
+    """Say whether the model reads the client's system prompt as instructions."""
+    texts = {each["role"]: words(each["content"]) for each in messages}
+    marked = re.search(rf"<instructions [^>]*>\s*{SYSTEM}\s*</instructions>", texts["user"])
+    if marked or SYSTEM in texts.get("system", ""):
+        return "Instructions: kept."
+    return "Instructions: a part of the message." if SYSTEM in texts["user"] else "No instructions."
 
 
 def own_environ() -> dict[str, str]:
@@ -157,6 +159,8 @@ async def place(
     async with ScriptedOpenAI(script, record=False) as model:
         variables = {
             **(environ or base_environ(home.parent)),
+            # The scripted model makes no plan before it changes a file.
+            "LARKSPUR_AGENT__GATES": "off",
             "LARKSPUR_HOME": str(home),
             "LARKSPUR_LLM__PROVIDER": "openai",
             "LARKSPUR_LLM__API_KEY": "sk-proj-" + "k3y" * 12,

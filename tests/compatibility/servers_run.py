@@ -84,8 +84,6 @@ def _person(home: Path, address: str) -> dict[str, str]:
         "PATH": f"{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
         "LARKSPUR_HOME": str(home / ".larkspur"),
         "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "1",
-        # The scripted model makes no plan before its call.
-        "LARKSPUR_AGENT__GATES": "off",
     }
     if address:
         (home / ".npmrc").write_text(f"registry={address}/npm/\n")

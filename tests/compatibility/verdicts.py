@@ -81,7 +81,7 @@ _CHAT: dict[str, tuple[Callable[[Any], bool], bool]] = {
     "history": (has("remembered"), False),
     "tools": (has("Answered tools."), False),
     "picture": (has("I see a picture."), False),
-    "system": (has("Instructions: system."), False),
+    "system": (has("Instructions: kept."), False),
     "models": (listed("larkspur"), False),
 }
 _MCP: dict[str, tuple[Callable[[Any], bool], bool]] = {

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 
 final class Client {
-    private static boolean verified(JsonObject delivery, String body) {
+    private static boolean verified(JsonObject delivery, String body) throws Exception {
         Map<String, List<String>> headers = new HashMap<>();
         for (var each : delivery.getAsJsonObject("headers").entrySet())
             headers.put(each.getKey(), List.of(each.getValue().getAsString()));
