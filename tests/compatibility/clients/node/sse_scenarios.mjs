@@ -6,7 +6,7 @@ export const HEADERS = { Authorization: `Bearer ${KEY}` };
 
 function nameIn(data) {
   try {
-    return JSON.parse(data).event_type ?? "";
+    return JSON.parse(data).event ?? "";
   } catch {
     return "";
   }

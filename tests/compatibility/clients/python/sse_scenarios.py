@@ -61,6 +61,6 @@ def stream(read):
 
 def _named(data):
     try:
-        return json.loads(data).get("event_type", "")
+        return json.loads(data).get("event", "")
     except ValueError:
         return ""
