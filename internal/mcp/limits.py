@@ -1,5 +1,8 @@
 """Bounds of what a server sends, and the error of a server that fails."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from internal.agent.domain.errors import LarkspurError, ToolError
 
 MAX_MESSAGE_BYTES = 10_000_000
@@ -16,7 +19,8 @@ class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence.
 
     `refused` are the sites, as host:port, that its command tried to reach and may not, and
-    `refused_addresses` those whose host is allowed, but whose address is private.
+    `refused_addresses` those whose host is allowed, but whose address is not, with true if a
+    setting can allow it.
     """
 
     def __init__(
@@ -24,7 +28,7 @@ class ServerFailure(LarkspurError):
         message: str,
         *,
         refused: tuple[str, ...] = (),
-        refused_addresses: tuple[str, ...] = (),
+        refused_addresses: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
         super().__init__(message)
         self.refused, self.refused_addresses = refused, refused_addresses

@@ -184,9 +184,12 @@ class ServerProcess:
         return self._result.refused if self._result else ()
 
     @property
-    def refused_addresses(self) -> tuple[str, ...]:
-        """The sites whose host is allowed and whose address is not, known once it has ended."""
-        return self._result.refused_addresses if self._result else ()
+    def refused_addresses(self) -> dict[str, bool]:
+        """The sites whose host is allowed and whose address is not, known once it has ended.
+
+        True is for an address that a setting can allow.
+        """
+        return self._result.refused_addresses if self._result else {}
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncGenerator[TransportStreams]:
@@ -310,9 +313,7 @@ def _describe_refused(result: SandboxResult) -> str:
     sentence = ""
     if hosts := result.refused[:_MAX_SITES]:
         sentence += f", and may not reach {', '.join(hosts)}"
-    if sites := result.refused_addresses[:_MAX_SITES]:
-        sentence += (
-            f", and may not reach {', '.join(sites)}: the host is allowed, but its address is of"
-            " this machine or of a private network"
-        )
+    for site, is_private in [*result.refused_addresses.items()][:_MAX_SITES]:
+        kind = "of this machine or a private network" if is_private else "one that is never reached"
+        sentence += f", and may not reach {site}: the host is allowed, but its address is {kind}"
     return sentence

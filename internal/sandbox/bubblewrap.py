@@ -399,7 +399,7 @@ class _Execution:
             timed_out,
             "output" if self._remaining < 0 else None,
             tuple(self._proxy.refused) if self._proxy else (),
-            tuple(self._proxy.refused_addresses) if self._proxy else (),
+            dict(self._proxy.refused_addresses) if self._proxy else {},
         )
 
 

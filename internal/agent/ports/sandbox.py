@@ -58,14 +58,15 @@ class SandboxResult(msgspec.Struct, frozen=True):
 
     `exceeded` is what it used more of than it may, `refused` the hosts that it tried to reach and
     may not, as host:port, and `refused_addresses` those whose host is allowed, but whose address is
-    private; only a sandbox that isolates has bounds.
+    not, with true if it is of this machine or a private network, which settings can allow; only a
+    sandbox that isolates has bounds.
     """
 
     exit_code: int
     timed_out: bool = False
     exceeded: Resource | None = None
     refused: tuple[str, ...] = ()
-    refused_addresses: tuple[str, ...] = ()
+    refused_addresses: dict[str, bool] = {}
 
 
 class SandboxCapabilities(msgspec.Struct, frozen=True):

@@ -104,8 +104,8 @@ class EgressProxy:
         self._open = 0
         self.refused: dict[str, None] = {}
         """The sites that may not be reached, as host:port, in the order of the attempts."""
-        self.refused_addresses: dict[str, None] = {}
-        """The sites whose host is allowed, and whose address is not."""
+        self.refused_addresses: dict[str, bool] = {}
+        """The sites whose host is allowed, and whose address is not: true if it is private."""
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
@@ -176,7 +176,8 @@ class EgressProxy:
         for address in found:
             if why := address_refusal(address, private=self._private):
                 if len(self.refused_addresses) < _MAX_REFUSED:
-                    self.refused_addresses[request.site] = None
+                    is_private = address_refusal(address, private=True) is None
+                    self.refused_addresses[request.site] = is_private
                 raise _Refusal("403 Forbidden", f"{request.host} may not be reached: {why}")
         return found
 

@@ -21,10 +21,7 @@ def describe_end(finished: SandboxResult, seconds: float) -> str:
     if finished.refused:
         sites = ", ".join(finished.refused)
         end = f"[no network to {sites}: name the hosts in `network` to ask for them]\n{end}"
-    if finished.refused_addresses:
-        sites = ", ".join(finished.refused_addresses)
-        end = (
-            f"[no network to {sites}: the host is allowed, but its address is of this machine or of"
-            f" a private network, which the owner allows in the settings]\n{end}"
-        )
+    for site, is_private in finished.refused_addresses.items():
+        kind = "of this machine or a private network" if is_private else "one that is never reached"
+        end = f"[no network to {site}: the host is allowed, but its address is {kind}]\n{end}"
     return end

@@ -45,10 +45,43 @@ def test_a_variable_that_is_set_is_not_asked_for() -> None:
 def test_a_refused_host_and_a_refused_address_are_different() -> None:
     host = ServerFailure("it exited with 1", refused=("a.example:443",))
     assert advise(host, circumstances()) == f"add it with: {ADD} --network a.example -- server x"
-    address = ServerFailure("it exited with 1", refused_addresses=("db.example:5432",))
+    address = ServerFailure("it exited with 1", refused_addresses={"db.example:5432": True})
     assert advise(address, circumstances()) == (
         "allow such addresses with the setting sandbox.allow_private_networks: true"
     )
+
+
+def test_no_setting_is_named_for_an_address_that_is_never_reached() -> None:
+    failure = ServerFailure("it exited with 1", refused_addresses={"a.example:443": False})
+    assert advise(failure, circumstances()) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "args", "host"),
+    [
+        ("connect ECONNREFUSED 127.0.0.1:6379", (), "127.0.0.1:6379"),
+        ("getaddrinfo ENOTFOUND db.example", (), "db.example"),
+        ("Connection refused", ("redis://ada:canary@localhost:6379/0",), "localhost:6379"),
+    ],
+)
+def test_a_host_that_a_server_without_network_misses_is_named(
+    said: str, args: tuple[str, ...], host: str
+) -> None:
+    found = circumstances()
+    definition = ServerDefinition("mine", command="server", args=args)
+    told = advise(ServerFailure(said), found._replace(definition=definition))
+    assert told == f"add it with: {ADD} --network {host} -- server x"
+    allowed = ServerDefinition("mine", command="server", args=args, network=("network(x.example)",))
+    assert advise(ServerFailure(said), found._replace(definition=allowed)) == ""
+
+
+def test_a_bridge_to_an_address_is_not_needed() -> None:
+    bridge = {"package": "mcp-remote@0.1", "args": ("https://a.example/mcp",)}
+    definition = ServerDefinition("mine", command="mcp-remote", **bridge)
+    told = advise(
+        ServerFailure("it exited with 1"), circumstances()._replace(definition=definition)
+    )
+    assert told == f"add it with: {ADD} --url https://a.example/mcp, without the bridge"
 
 
 def test_a_path_that_a_server_misses_is_granted(tmp_path: Path) -> None:

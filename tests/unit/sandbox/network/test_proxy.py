@@ -176,7 +176,12 @@ async def test_private_addresses_need_the_setting_and_denied_hosts_win() -> None
         for host in ("internal.example", "meta.example", "localhost", "example.com"):
             request = f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode()
             assert await one.status(request) == "403 Forbidden", host
-        assert len(one.proxy.refused) == 4
+        assert one.proxy.refused == {"example.com:443": None}
+        assert one.proxy.refused_addresses == {
+            "internal.example:443": True,
+            "meta.example:443": False,
+            "localhost:443": True,
+        }
         unknown = await one.status(b"CONNECT unknown.example:443 HTTP/1.1\r\n\r\n")
         assert unknown == "502 Bad Gateway"
     async with proxied(EVERY_HOST, names=internal) as one:
