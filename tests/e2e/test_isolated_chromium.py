@@ -15,7 +15,7 @@ PAGE = "data:text/html,<p>There are herons.</p>"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.needs("namespaces"),
-    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="Debian's Chromium is not installed"),
+    pytest.mark.needs("program:chromium"),
 ]
 
 

@@ -196,4 +196,4 @@ def _is_own(path: Path) -> bool:
     """Return True for a path that people may give to a server: one of their own files."""
     system = ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc", "/dev", "/proc", "/sys", "/run")
     is_system = any(path.is_relative_to(one) for one in system)
-    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108
+    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108 - of commands
