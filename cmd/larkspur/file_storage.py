@@ -40,8 +40,8 @@ from internal.config.home import HomeError, read_token
 from internal.config.loader import Loaded
 from internal.config.settings import AttachmentsSettings, S3Settings, Settings
 from internal.config.types import HOST_NAME, ConfigError
-from internal.observability.clock import SystemClock
 from internal.mcp.definition_files import PACKAGES_FOLDER
+from internal.observability.clock import SystemClock
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
 from internal.storage.sqlite.mounts import find_network_file_system

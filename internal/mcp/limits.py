@@ -1,8 +1,5 @@
 """Bounds of what a server sends, and the error of a server that fails."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from internal.agent.domain.errors import LarkspurError, ToolError
 
 MAX_MESSAGE_BYTES = 10_000_000
@@ -19,8 +16,7 @@ class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence.
 
     `refused` are the sites, as host:port, that its command tried to reach and may not, and
-    `refused_addresses` those whose host is allowed, but whose address is not, with true if a
-    setting can allow it.
+    `refused_addresses` those whose host is allowed, but whose address is private.
     """
 
     def __init__(
@@ -28,7 +24,7 @@ class ServerFailure(LarkspurError):
         message: str,
         *,
         refused: tuple[str, ...] = (),
-        refused_addresses: Mapping[str, bool] = MappingProxyType({}),
+        refused_addresses: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.refused, self.refused_addresses = refused, refused_addresses

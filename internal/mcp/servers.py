@@ -13,7 +13,12 @@ import msgspec
 
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.permissions.network import network_access, rules_of_network
+from internal.agent.domain.permissions.network import (
+    NetworkAccess,
+    network_access,
+    private_access,
+    rules_of_network,
+)
 from internal.agent.domain.permissions.rules import Rule, parse_rule
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.input_forms import InputReply
@@ -28,6 +33,7 @@ from internal.mcp.elicitation import Progress
 from internal.mcp.launch.advice import Circumstances, advise
 from internal.mcp.launch.downloaders import PackageCommand, hosts_of, parse_package_command
 from internal.mcp.launch.program_files import search_path
+from internal.mcp.launch.reach import describe_reach
 from internal.mcp.launch.requirements import Requirements, find_requirements, program_files
 from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.loopback import listening
@@ -154,6 +160,10 @@ class McpServers:
         able = self._sandbox.capabilities
         return find_requirements(definition, able, own_path=self._own_path)
 
+    def describe_reach(self, definition: ServerDefinition) -> list[str]:
+        """Return sentences about hosts that a command cannot reach as its definition says."""
+        return describe_reach(definition, self._sandbox.capabilities) if self._sandbox else []
+
     def packages_of(self, name: str) -> Path:
         """Return the folder for the packages of a server."""
         return self.files.path.parent / PACKAGES_FOLDER / name
@@ -183,12 +193,17 @@ class McpServers:
                 program_files(definition, able, own_path=self._own_path),
                 self._own_path,
                 indexes,
-                network_access([parse_rule(text, {}) for text in rules], self._deny, ()),
+                self._reached(rules, private=definition.allow_private_networks),
                 session_id,
                 definition.env,
             ),
             on_progress,
         )
+
+    def _reached(self, rules: Sequence[str], *, private: bool) -> NetworkAccess:
+        """Return the hosts that a command reaches: those that its owner has named."""
+        allow = [parse_rule(text, {}) for text in rules]
+        return private_access(network_access(allow, self._deny, ()), names=private)
 
     def indexes(self, download: PackageCommand) -> RegistrySettings:
         """Return the package indexes of the person for a download. Blocks."""
@@ -456,9 +471,7 @@ class McpServers:
             session_id,
             environment=definition.env,
             access=FileAccess(definition.writable, read_only, definition.links),
-            network=network_access(
-                [parse_rule(text, {}) for text in definition.network], self._deny, ()
-            ),
+            network=self._reached(definition.network, private=definition.allow_private_networks),
         )
 
     def _record(self, definition: ServerDefinition, listed: Sequence[ListedTool]) -> None:

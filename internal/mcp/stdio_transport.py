@@ -184,12 +184,9 @@ class ServerProcess:
         return self._result.refused if self._result else ()
 
     @property
-    def refused_addresses(self) -> dict[str, bool]:
-        """The sites whose host is allowed and whose address is not, known once it has ended.
-
-        True is for an address that a setting can allow.
-        """
-        return self._result.refused_addresses if self._result else {}
+    def refused_addresses(self) -> tuple[str, ...]:
+        """The sites whose host is allowed and whose address is not, known once it has ended."""
+        return self._result.refused_addresses if self._result else ()
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncGenerator[TransportStreams]:
@@ -296,7 +293,7 @@ async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) 
 
 
 def _describe(result: SandboxResult, *, is_isolated: bool) -> str:
-    if result.exceeded:
+    if result.exceeded and result.exceeded != "connections":
         return f"it used more {result.exceeded} than it may"
     if (problem := _START_PROBLEMS.get(result.exit_code)) is not None:
         also = ", or is outside of what the server sees" if is_isolated else ""
@@ -313,7 +310,13 @@ def _describe_refused(result: SandboxResult) -> str:
     sentence = ""
     if hosts := result.refused[:_MAX_SITES]:
         sentence += f", and may not reach {', '.join(hosts)}"
-    for site, is_private in [*result.refused_addresses.items()][:_MAX_SITES]:
-        kind = "of this machine or a private network" if is_private else "one that is never reached"
-        sentence += f", and may not reach {site}: the host is allowed, but its address is {kind}"
+    if sites := result.refused_addresses[:_MAX_SITES]:
+        sentence += (
+            f", and may not reach {', '.join(sites)}: the host is allowed, but its address is of"
+            " this machine or of a private network"
+        )
+    if sites := result.forbidden[:_MAX_SITES]:
+        sentence += f", and does not reach {', '.join(sites)}, whose address is never reached"
+    if result.exceeded == "connections":
+        sentence += ", and had too many connections open"
     return sentence

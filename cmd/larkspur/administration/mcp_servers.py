@@ -81,6 +81,13 @@ class McpAdmin:
         except ServerFailure as error:
             raise Conflict(f"The MCP server {name} cannot be installed: {error}.") from error
 
+    def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
+        """Return sentences about hosts that the command of an entry cannot reach as written."""
+        definition = self._servers.files.parse(name, entry)
+        if not (definition.command and definition.network):
+            return []
+        return asyncio.run(self._limits(definition))
+
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
         """Add a server, which needs a review. One that was never accepted is replaced."""
         try:
@@ -181,6 +188,13 @@ class McpAdmin:
             self._servers.running(sandbox, self._homes.create),
         ):
             return await asyncio.to_thread(self._servers.requirements, definition)
+
+    async def _limits(self, definition: ServerDefinition) -> list[str]:
+        async with (
+            open_sandbox_in(self._loaded, self._homes) as sandbox,
+            self._servers.running(sandbox, self._homes.create),
+        ):
+            return self._servers.describe_reach(definition)
 
     async def _test(self, name: str) -> McpReviewReport:
         # the reason of a failure is raised as well

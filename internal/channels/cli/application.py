@@ -312,6 +312,10 @@ class McpAdmin(Protocol):
         """Return what the command of an entry lacks to start. It is not started."""
         ...
 
+    def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
+        """Return sentences about hosts that the command of an entry cannot reach as written."""
+        ...
+
     def install(
         self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
     ) -> McpInstalled:

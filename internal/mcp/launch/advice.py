@@ -10,7 +10,6 @@ from internal.mcp.launch.command_line import FurtherOptions, add_command_line
 from internal.mcp.launch.requirements import Requirements
 from internal.mcp.limits import ServerFailure
 
-_ALLOW_PRIVATE = "allow such addresses with the setting sandbox.allow_private_networks: true"
 _STORAGE = {
     "github.com": ("release-assets.githubusercontent.com", "objects.githubusercontent.com"),
     "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
@@ -71,8 +70,7 @@ def advise(failure: ServerFailure, found: Circumstances) -> str:
     if not found.definition.command:
         return ""
     if failure.refused_addresses and not failure.refused:
-        is_allowable = all(failure.refused_addresses.values())
-        return _ALLOW_PRIVATE if is_allowable else ""
+        return _add(found, FurtherOptions(private=True))
     if address := _bridged_address(found.definition):
         entry = {"url": address}
         return f"{_add(found._replace(entry=entry), FurtherOptions())}, without the bridge"

@@ -17,6 +17,7 @@ class FurtherOptions(NamedTuple):
     read_only: Sequence[str] = ()
     writable: Sequence[str] = ()
     env: Mapping[str, str] = {}
+    private: bool = False
 
 
 def add_command_line(
@@ -52,7 +53,8 @@ def add_command_line(
     options += [part for one in writable for part in ("--write", one)]
     for key in ("risk", "login"):
         options += [f"--{key}", str(entry[key])] if entry.get(key) else []
-    options += ["--private"] if entry.get("allow_private_networks") else []
+    is_private = further.private or entry.get("allow_private_networks")
+    options += ["--private"] if is_private else []
     if url := entry.get("url"):
         return shlex.join([*options, "--url", str(url)])
     words = download or [entry.get("command", ""), *(entry.get("args") or ())]

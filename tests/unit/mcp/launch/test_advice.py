@@ -45,15 +45,8 @@ def test_a_variable_that_is_set_is_not_asked_for() -> None:
 def test_a_refused_host_and_a_refused_address_are_different() -> None:
     host = ServerFailure("it exited with 1", refused=("a.example:443",))
     assert advise(host, circumstances()) == f"add it with: {ADD} --network a.example -- server x"
-    address = ServerFailure("it exited with 1", refused_addresses={"db.example:5432": True})
-    assert advise(address, circumstances()) == (
-        "allow such addresses with the setting sandbox.allow_private_networks: true"
-    )
-
-
-def test_no_setting_is_named_for_an_address_that_is_never_reached() -> None:
-    failure = ServerFailure("it exited with 1", refused_addresses={"a.example:443": False})
-    assert advise(failure, circumstances()) == ""
+    address = ServerFailure("it exited with 1", refused_addresses=("db.example:5432",))
+    assert advise(address, circumstances()) == f"add it with: {ADD} --private -- server x"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +69,8 @@ def test_a_host_that_a_server_without_network_misses_is_named(
 
 
 def test_a_bridge_to_an_address_is_not_needed() -> None:
-    bridge = {"package": "mcp-remote@0.1", "args": ("https://a.example/mcp",)}
-    definition = ServerDefinition("mine", command="mcp-remote", **bridge)
+    args = ("https://a.example/mcp",)
+    definition = ServerDefinition("mine", command="run", args=args, package="mcp-remote@0.1")
     told = advise(
         ServerFailure("it exited with 1"), circumstances()._replace(definition=definition)
     )

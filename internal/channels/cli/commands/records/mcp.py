@@ -221,6 +221,8 @@ def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) 
         entry = installed.entry
         if installed.failed_scripts:
             print_error(context.messages("mcp_without_scripts", packages=needs.download))
+    for sentence in servers.limits(name, entry):
+        print_error(one_line(sentence, _MAX_COLUMNS))
     servers.add(name, entry)
     if not entry.get("command"):
         print_error(context.messages("mcp_added", name=name))
