@@ -23,6 +23,15 @@ _WANTED = re.compile(
     re.IGNORECASE,
 )
 _NO_VARIABLES = re.compile(r"(?:ERR|ERROR|UV|NODE|HTTP|E)_.*|.*_(?:NOT_FOUND|ERROR|FAILED|CODE)")
+_BRIDGES = frozenset({"mcp-remote", "supergateway"})
+"""Packages that connect standard input and output with an address, which Larkspur does itself."""
+_NO_CONNECTION = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|Connection refused|name resolution"
+    r"|Name or service not known|Network is unreachable|ConnectError|ConnectionError",
+    re.IGNORECASE,
+)
+_SITE = re.compile(r"ECONNREFUSED ((?:\d+\.){3}\d+:\d+)|(?:ENOTFOUND|EAI_AGAIN) ([\w.-]+\w)")
+_URL = re.compile(r"[a-z][a-z0-9+]*://(?:[^/@\s]*@)?([A-Za-z0-9.-]+(?::\d+)?)")
 _ABSENT = re.compile(
     r"(?:ENOENT|No such file or directory|does not exist|not found|cannot open|unable to open"
     r"|FileNotFoundError|not accessible|not a directory)",
@@ -62,6 +71,9 @@ def advise(failure: ServerFailure, found: Circumstances) -> str:
         return ""
     if failure.refused_addresses and not failure.refused:
         return _add(found, FurtherOptions(private=True))
+    if address := _bridged_address(found.definition):
+        entry = {"url": address}
+        return f"{_add(found._replace(entry=entry), FurtherOptions())}, without the bridge"
     said = str(failure)
     if _OTHER_SDK.search(said) and (older := _with_older_sdk(found)) is not None:
         return f"it may be written for version 1 of the SDK: {older}"
@@ -74,9 +86,31 @@ def _further_options(failure: ServerFailure, found: Circumstances) -> FurtherOpt
     said = str(failure)
     if failure.refused and found.is_isolated:
         return FurtherOptions(network=_with_storage(failure.refused))
+    if found.is_isolated and (hosts := _unreached(said, found.definition)):
+        return FurtherOptions(network=hosts)
     if names := [*_missing_variables(said, found.definition)][:_MAX_NAMES]:
         return FurtherOptions(env=dict.fromkeys(names, "VALUE"))
     return _unseen(said, found.definition) if found.is_isolated else None
+
+
+def _bridged_address(definition: ServerDefinition) -> str:
+    """Return the address to which a server only passes messages on, "" for another server."""
+    if definition.package.rpartition("@")[0] not in _BRIDGES:
+        return ""
+    return next((one for one in definition.args if one.startswith(("http://", "https://"))), "")
+
+
+def _unreached(said: str, definition: ServerDefinition) -> tuple[str, ...]:
+    """Return the hosts that a server without network tried to reach: those it names, or has."""
+    if definition.network or not _NO_CONNECTION.search(said):
+        return ()
+    named = [match[1] or match[2] for match in _SITE.finditer(said)]
+    given = [
+        match[1]
+        for text in (*definition.args, *definition.env.values())
+        for match in _URL.finditer(text)
+    ]
+    return tuple(dict.fromkeys(given or named))[:_MAX_NAMES]
 
 
 def _with_storage(sites: tuple[str, ...]) -> tuple[str, ...]:
@@ -160,4 +194,4 @@ def _is_own(path: Path) -> bool:
     """Return True for a path that people may give to a server: one of their own files."""
     system = ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc", "/dev", "/proc", "/sys", "/run")
     is_system = any(path.is_relative_to(one) for one in system)
-    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108
+    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108 - of commands

@@ -32,6 +32,8 @@ _USAGE = (
 )
 _PROJECT_FILE = ".mcp.json"
 _MAX_COLUMNS = 4_000
+_PIPE_SECONDS, _SHOWN_SECONDS = 30, 5
+"""How often progress is a line where it is no terminal; it is told every 5 seconds."""
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
 
@@ -211,6 +213,8 @@ def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) 
     if needs is not None and needs.download:
 
         def report(seconds: int) -> None:
+            if seconds % _PIPE_SECONDS >= _SHOWN_SECONDS and not os.isatty(2):
+                return
             key = "mcp_downloading" if seconds else "mcp_downloads_now"
             text = context.messages(key, packages=needs.download, seconds=seconds)
             print_error(one_line(text, _MAX_COLUMNS))
