@@ -3,7 +3,13 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    aclosing,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +24,7 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.tasks import Run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import RETRY_HEADER, HttpError, to_http_error
+from internal.channels.web.event_streams import TRANSPORT_KEY
 from internal.channels.web.requests import ClientDisconnected
 
 STOP_HEADER = "x-larkspur-stop-on-disconnect"
@@ -59,7 +66,7 @@ class Delivery:
 
     def __enter__(self) -> Self:
         if self.repeatable is not None:
-            self._exit.enter_context(self._readers.waiting(self.repeatable.fingerprint))
+            self._exit.enter_context(self._waiting(self.repeatable.fingerprint))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,7 +86,7 @@ class Delivery:
         request = self._request
         wait = request.services.gateway.wait_for_run(submitted, request.principal, seconds)
         waiting = asyncio.create_task(wait)
-        with self._readers.waiting(submitted.run_id):
+        with self._waiting(submitted.run_id):
             try:
                 async with background_task(_disconnected(request.receive)) as leaving:
                     await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -90,7 +97,7 @@ class Delivery:
             await self._leave(submitted)
             raise ClientDisconnected
         _, run = waiting.result()
-        if run.is_settled:
+        if run.is_settled and not self._has_left():
             await self._mark_read(submitted)
         return run
 
@@ -101,8 +108,16 @@ class Delivery:
 
         It is the client's wait from now on that the delivery counts.
         """
-        self._exit.enter_context(self._readers.waiting(submitted.run_id))
+        self._exit.enter_context(self._waiting(submitted.run_id))
         return _StreamedAnswer(chunks, headers, partial(self._end, submitted), self._exit.pop_all())
+
+    def _waiting(self, name: str) -> AbstractContextManager[None]:
+        return self._readers.waiting(name, self._has_left)
+
+    def _has_left(self) -> bool:
+        # known before the application is told: a client may ask again at once
+        connection = self._request.context.scope.get("state", {}).get(TRANSPORT_KEY)
+        return connection is not None and connection.is_closed
 
     async def _end(self, submitted: Submitted, is_read: bool, /) -> None:
         if self._request.services.gateway.is_closed:  # a stream that this process cut
