@@ -138,7 +138,7 @@ soak: setup
 generate: setup
 	$(BIN)/python -m internal.config.reference
 	$(BIN)/python -c 'from pathlib import Path; \
-	  from internal.channels.web.completions.fields import DOCUMENTED; \
+	  from internal.channels.web.completions.documented_fields import DOCUMENTED; \
 	  from internal.config.reference import insert_table; page = Path("docs/http.md"); \
 	  [page.write_text(insert_table(page.read_text(), name, table.markdown())) \
 	    for name, table in DOCUMENTED]'

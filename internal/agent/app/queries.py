@@ -126,6 +126,26 @@ class Queries:
 
         return await self._database.read(work)
 
+    async def run_with_task(self, run_id: RunId, principal: Principal) -> tuple[Task, Run]:
+        """Return a run and its task at the same moment.
+
+        What the run used includes all subtasks below it.
+
+        Raises:
+            NotFound: the run does not exist or belongs to another person.
+        """
+
+        def work() -> Read[tuple[Task, Run]]:
+            run = yield from self._stores.runs.get(run_id)
+            if run is None:
+                _missing("run", run_id)
+            task = yield from self._stores.tasks.get(run.task_id)
+            if task is None or not _may_read(principal, task.origin.principal):
+                _missing("run", run_id)
+            return task, (yield from self._with_total(run))
+
+        return await self._database.read(work)
+
     async def cursor_before_run(self, run_id: RunId) -> Cursor:
         """Return the cursor before the first event of a run, or the start of a pruned log.
 

@@ -1,8 +1,7 @@
 """The delivery of the answer of a run to the client that asked for it."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import (
     AbstractContextManager,
     ExitStack,
@@ -17,7 +16,6 @@ import msgspec
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from internal.agent.app.background_task import background_task
 from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
@@ -25,7 +23,7 @@ from internal.agent.domain.tasks import Run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import RETRY_HEADER, HttpError, to_http_error
 from internal.channels.web.event_streams import TRANSPORT_KEY
-from internal.channels.web.requests import ClientDisconnected
+from internal.channels.web.requests import ClientDisconnected, while_connected
 
 STOP_HEADER = "x-larkspur-stop-on-disconnect"
 """Header of a client that wants its run to stop when it closes the connection: `true`."""
@@ -77,28 +75,26 @@ class Delivery:
         repeated = self._request.services.gateway.repeated_requests
         return await repeated.find(self.repeatable, self._request.principal)
 
-    async def settled_run(self, submitted: Submitted, seconds: float) -> Run:
-        """Wait until a run is settled, or the time has passed, and return it as it is then.
+    async def settled_run(self, submitted: Submitted, wait: Coroutine[Any, Any, Run]) -> Run:
+        """Wait for a run, and return it as it is then.
+
+        Args:
+            submitted: the run.
+            wait: returns the run once it is settled, or the client has waited long enough.
 
         Raises:
             ClientDisconnected: the client has left before.
         """
-        request = self._request
-        wait = request.services.gateway.wait_for_run(submitted, request.principal, seconds)
-        waiting = asyncio.create_task(wait)
-        with self._waiting(submitted.run_id):
-            try:
-                async with background_task(_disconnected(request.receive)) as leaving:
-                    await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                await asyncio.wait({waiting})
-        if waiting.cancelled():
+        try:
+            with self._waiting(submitted.run_id):
+                run = await while_connected(self._request.receive, wait)
+        except ClientDisconnected:
+            # at once, so that a repetition joins the run
+            self._exit.close()
             await self._leave(submitted)
-            raise ClientDisconnected
-        _, run = waiting.result()
+            raise
         if run.is_settled and not self._has_left():
-            await self._mark_read(submitted)
+            await self.mark_read(submitted)
         return run
 
     def stream(
@@ -122,9 +118,10 @@ class Delivery:
     async def _end(self, submitted: Submitted, is_read: bool, /) -> None:
         if self._request.services.gateway.is_closed:  # a stream that this process cut
             return
-        await (self._mark_read(submitted) if is_read else self._leave(submitted))
+        await (self.mark_read(submitted) if is_read else self._leave(submitted))
 
-    async def _mark_read(self, submitted: Submitted) -> None:
+    async def mark_read(self, submitted: Submitted) -> None:
+        """Take note that the client gets the answer of a run, also that of one that goes on."""
         request = self._request
         repeated = request.services.gateway.repeated_requests
         # without it a repetition gets this answer once more
@@ -210,8 +207,3 @@ def _fingerprint(request: ApiRequest[Any, Any]) -> str:
     said = hashlib.sha256(msgspec.json.encode(parts))
     said.update(request.content)
     return said.hexdigest()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -90,6 +90,7 @@ class Endpoint(msgspec.Struct, frozen=True):
             of which `max_body_bytes` alone limits the number.
         max_wait_seconds: How long the handler may wait in addition to the time of a request.
         public: The endpoint does not require authentication.
+        takes_slashes: The parameter at the end of the path may contain slashes.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -106,6 +107,12 @@ class Endpoint(msgspec.Struct, frozen=True):
     streams_body: bool = False
     max_wait_seconds: float = 0.0
     public: bool = False
+    takes_slashes: bool = False
+
+    @property
+    def route(self) -> str:
+        """The path as the router reads it."""
+        return f"{self.path[:-1]}:path}}" if self.takes_slashes else self.path
 
     @property
     def may_omit_body(self) -> bool:

@@ -155,7 +155,7 @@ class RequestMiddleware:
     async def _send_error(
         self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
     ) -> None:
-        response = error_response(error, context.request_id)
+        response = error_response(error, context.request_id, context.scope["path"])
         head = {"type": "http.response.start", "status": error.status}
         await sender({**head, "headers": response.raw_headers})
         body = {"type": "http.response.body", "body": bytes(response.body), "more_body": True}

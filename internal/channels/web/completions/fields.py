@@ -91,7 +91,11 @@ def _json(value: Any) -> str:
 CHAT_COMPLETION_FIELDS = FieldTable(
     (
         Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`"),
-        Field(("messages",), "honoured", "the conversation; text, and images as data URLs"),
+        Field(
+            ("messages",),
+            "honoured",
+            "the conversation; text, and files with their data",
+        ),
         Field(("stream",), "honoured", "the text as it is written"),
         Field(
             ("stream_options.include_usage",), "honoured", "a last chunk with the tokens of the run"
@@ -102,15 +106,9 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "chunks are not padded, and the usage comes at the end",
         ),
         Field(
-            ("tools", "tool_choice"),
+            ("tools", "tool_choice", "functions", "function_call"),
             "without effect",
             "the agent uses the tools of the gateway; a choice that demands another one is refused",
-        ),
-        Field(
-            ("functions", "function_call"),
-            "refused",
-            "the agent uses the tools of the gateway, and can be given more as MCP servers",
-            ([], "none", "auto"),
         ),
         Field(
             ("parallel_tool_calls", "max_tool_calls"),
@@ -161,9 +159,14 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             (False,),
         ),
         Field(
-            ("temperature", "top_p", "top_k", "min_p", "seed"),
+            ("temperature",),
             "without effect",
-            "the gateway chooses how the model of a run samples",
+            "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
+        ),
+        Field(
+            ("top_p", "top_k", "min_p", "seed"),
+            "without effect",
+            "the gateway chooses how a model samples",
         ),
         Field(
             (
@@ -176,7 +179,12 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "the gateway chooses how the model of a run samples",
         ),
         Field(
-            ("max_tokens", "max_completion_tokens", "num_predict", "num_ctx", "options"),
+            ("max_tokens", "max_completion_tokens"),
+            "without effect",
+            "a run has the limits of the [settings](settings.md); honoured by `larkspur-plain`",
+        ),
+        Field(
+            ("num_predict", "num_ctx", "options"),
             "without effect",
             "a run has the limits of the [settings](settings.md)",
         ),
@@ -201,16 +209,12 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "each run is stored, with its session, and can be read at the other endpoints",
         ),
         Field(
-            ("user", "safety_identifier"),
-            "without effect",
-            "the token says who asks",
+            ("user",),
+            "honoured",
+            "no conversation of another user is continued; the token says who asks",
         ),
+        Field(("safety_identifier",), "without effect", "the token says who asks"),
     ),
     "such as those that Open WebUI, LiteLLM and servers of models add",
 )
 """The fields of `POST /v1/chat/completions`."""
-
-DOCUMENTED: tuple[tuple[str, FieldTable], ...] = (
-    ("chat completion fields", CHAT_COMPLETION_FIELDS),
-)
-"""The names of the marks of the tables in docs/http.md, between which `make generate` writes."""

@@ -161,8 +161,17 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
     if not request.query.wait:
         return created
     with errors_of_created_run(), delivery:
-        run = await delivery.settled_run(submitted, request.query.wait)
+        run = await delivery.settled_run(submitted, _settled_run(request, submitted))
     return msgspec.structs.replace(created, status=run.status, run=run_view(run))
+
+
+async def _settled_run(
+    request: ApiRequest[CreateTaskQuery, CreateTaskRequest], submitted: Submitted
+) -> Run:
+    """Return the run of a new task once it is settled, or the client has waited long enough."""
+    gateway, seconds = request.services.gateway, request.query.wait
+    _, run = await gateway.wait_for_run(submitted, request.principal, seconds)
+    return run
 
 
 async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:

@@ -10,7 +10,11 @@ import pytest
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.channels.web.completions.chat_completions import ChatCompletionRequest
-from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS, DOCUMENTED
+from internal.channels.web.completions.documented_fields import DOCUMENTED
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS, FieldTable
+from internal.channels.web.completions.response_fields import RESPONSE_FIELDS
+from internal.channels.web.completions.responses import CreateResponseRequest
+from internal.channels.web.schemas import RequestModel
 from internal.config.reference import insert_table
 from tests import ROOT
 
@@ -22,7 +26,8 @@ SENT_BY_CLIENTS: dict[str, Any] = {
     "logprobs": False,
     "top_logprobs": 0,
     "logit_bias": {},
-    "functions": [],
+    "tools": [{"type": "function"}],
+    "functions": [{"name": "f"}],
     "function_call": "auto",
     "modalities": ["text"],
     "response_format": {"type": "text", "json_schema": None},
@@ -42,8 +47,6 @@ REFUSED: dict[str, Any] = {
     "stop": ["\n"],
     "logprobs": True,
     "top_logprobs": 5,
-    "functions": [{"name": "f"}],
-    "function_call": {"name": "f"},
     "logit_bias": {"50256": -100},
     "modalities": ["text", "audio"],
     "audio": {"voice": "alloy", "format": "wav"},
@@ -63,15 +66,34 @@ def test_a_field_that_would_change_the_answer_is_refused_by_name(name: str) -> N
         CHAT_COMPLETION_FIELDS.check(msgspec.json.encode({**SENT_BY_CLIENTS, name: REFUSED[name]}))
 
 
-def test_every_field_of_openai_has_a_verdict() -> None:
+@pytest.mark.parametrize(
+    ("source", "prefix", "table", "request_model"),
+    [
+        (
+            "types/chat/completion_create_params.py",
+            "CompletionCreateParams",
+            CHAT_COMPLETION_FIELDS,
+            ChatCompletionRequest,
+        ),
+        (
+            "types/responses/response_create_params.py",
+            "ResponseCreateParams",
+            RESPONSE_FIELDS,
+            CreateResponseRequest,
+        ),
+    ],
+)
+def test_every_field_of_openai_has_a_verdict(
+    source: str, prefix: str, table: FieldTable, request_model: type[RequestModel]
+) -> None:
     package = find_spec("openai")
     assert package is not None
     assert package.origin is not None
-    source = Path(package.origin).parent / "types/chat/completion_create_params.py"
+    text = (Path(package.origin).parent / source).read_text(encoding="utf-8")
     classes = [
         each
-        for each in ast.parse(source.read_text(encoding="utf-8")).body
-        if isinstance(each, ast.ClassDef) and each.name.startswith("CompletionCreateParams")
+        for each in ast.parse(text).body
+        if isinstance(each, ast.ClassDef) and each.name.startswith(prefix)
     ]
     declared = {
         each.target.id
@@ -79,12 +101,10 @@ def test_every_field_of_openai_has_a_verdict() -> None:
         for each in part.body
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
     }
-    assert len(declared) > 30
-    known = {
-        name.partition(".")[0] for field in CHAT_COMPLETION_FIELDS.fields for name in field.names
-    }
+    assert len(declared) > 25
+    known = {name.partition(".")[0] for field in table.fields for name in field.names}
     assert declared <= known
-    assert set(ChatCompletionRequest.__struct_fields__) <= known
+    assert set(request_model.__struct_fields__) <= known
 
 
 def test_the_tables_in_the_docs_are_fresh() -> None:
