@@ -94,7 +94,7 @@ class Delivery:
             await self._leave(submitted)
             raise
         if run.is_settled and not self._has_left():
-            await self._mark_read(submitted)
+            await self.mark_read(submitted)
         return run
 
     def stream(
@@ -118,9 +118,10 @@ class Delivery:
     async def _end(self, submitted: Submitted, is_read: bool, /) -> None:
         if self._request.services.gateway.is_closed:  # a stream that this process cut
             return
-        await (self._mark_read(submitted) if is_read else self._leave(submitted))
+        await (self.mark_read(submitted) if is_read else self._leave(submitted))
 
-    async def _mark_read(self, submitted: Submitted) -> None:
+    async def mark_read(self, submitted: Submitted) -> None:
+        """Take note that the client gets the answer of a run, also that of one that goes on."""
         request = self._request
         repeated = request.services.gateway.repeated_requests
         # without it a repetition gets this answer once more
