@@ -15,6 +15,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.channels.web.completions.messages import CompletionInput, read_messages
 from internal.channels.web.completions.transcripts import transcript_hash
+from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.chat_services import eventually
 from tests.support.web_app import TOKEN
@@ -70,6 +71,9 @@ SCRIPT = Rules(
         Reply(text="Done.", when=When(last_user="fill", results=1)),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
         Reply(text="half done", pieces=2, hold="slow", after_pieces=1, when=When(last_user="slow")),
+        Reply(calls=[plan("boil", "pour")], when=When(last_user="tea", results=0)),
+        Reply(text="The tea is ready.", when=When(last_user="tea", results=2)),
+        Reply(calls=[plan("boil", "pour slowly")], when=When(last_user="tea", results=1)),
         Reply(text="Hello.", when=When()),
     ]
 )
@@ -102,10 +106,10 @@ class Chat:
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
+async def opened(home: Path, **settings: str) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
     from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
 
-    environ = {"LARKSPUR_AGENT__GATES": "off"}
+    environ = {"LARKSPUR_AGENT__GATES": "off", **settings}
     async with open_working_web_app(home, SCRIPT, environ) as app:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
@@ -227,6 +231,27 @@ async def test_an_option_is_chosen_by_its_number_its_text_or_other_words(
         assert await chat.say(answer) == "Painted."
         shown = (await app.client.get("/api/questions?status=answered")).json()["questions"]
         assert [each["answer"]["text"] for each in shown] == [stored]
+
+
+@pytest.mark.first_rows(1)
+@pytest.mark.parametrize(
+    ("answers", "ends"),
+    [
+        (["pour slowly", "yes"], "The tea is ready."),
+        (["no"], "Stopped because the request was rejected."),
+    ],
+)
+async def test_a_plan_is_changed_carried_out_or_rejected(
+    home: Path, answers: list[str], ends: str
+) -> None:
+    settings = {"LARKSPUR_AGENT__GATES": "adaptive", "LARKSPUR_AGENT__PLAN_REVIEW": "always"}
+    async with opened(home, **settings) as (_, chat):
+        assert "1. boil\n2. pour\n\nReply yes to carry out this plan" in await chat.say("tea")
+        for answer in answers[:-1]:
+            assert "2. pour slowly" in await chat.say(answer)
+        assert await chat.say(answers[-1]) == ends
+        await chat.say("thanks")
+        one(chat.sessions)
 
 
 async def test_a_picture_of_an_answer_reaches_the_run(home: Path) -> None:
