@@ -358,7 +358,7 @@ export interface LoginView {
   key: string;
 }
 
-/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `changes` is a unified diff to the accepted tools. */
+/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `package` is the installed one with its version, "" for a server without. `changes` is a unified diff to the accepted tools. */
 export interface McpReviewReport {
   server: McpServerSummary;
   host: string;
@@ -371,6 +371,7 @@ export interface McpReviewReport {
   network: Array<string>;
   is_isolated: boolean;
   is_listed: boolean;
+  package: string;
   tools: Array<McpToolSummary>;
   problems: Array<string>;
   changes: Array<string>;
