@@ -71,6 +71,7 @@ SCRIPT = Rules(
         Reply(text="Done.", when=When(last_user="fill", results=1)),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
         Reply(text="half done", pieces=2, hold="slow", after_pieces=1, when=When(last_user="slow")),
+        Reply(text="They say a lot. " * 20, when=When(last_user="my pages")),
         Reply(calls=[plan("boil", "pour")], when=When(last_user="tea", results=0)),
         Reply(text="The tea is ready.", when=When(last_user="tea", results=2)),
         Reply(calls=[plan("boil", "pour slowly")], when=When(last_user="tea", results=1)),
@@ -164,6 +165,15 @@ async def test_what_clients_change_in_a_history_does_not_matter(home: Path) -> N
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
             {"role": "tool", "tool_call_id": "1", "content": "12 degrees"},
         ]
+        await chat.say("more")
+        one(chat.sessions)
+
+
+async def test_what_a_program_adds_to_one_message_does_not_matter(home: Path) -> None:
+    async with opened(home) as (_, chat):
+        await chat.say("hi")
+        await chat.say("<context>Page 1: …</context>\n\nwhat do my pages say?")
+        chat.messages[2]["content"] = "what do my pages say?"
         await chat.say("more")
         one(chat.sessions)
 
@@ -300,6 +310,9 @@ async def test_the_header_and_the_name_of_the_user_decide_otherwise(home: Path) 
         chat.messages = list(before)
         await chat.say("more", user="ann")
         assert chat.sessions[-1] == first
+        named = {"x-larkspur-session": third}
+        assert "1. red" in await chat.say("paint it", extra_headers=named)
+        assert await chat.say("1", extra_headers=named) == "Painted."
 
 
 async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -> None:

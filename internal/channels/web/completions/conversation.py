@@ -30,6 +30,7 @@ from internal.channels.web.completions.messages import (
     read_file,
 )
 from internal.channels.web.completions.transcripts import (
+    loose_hash,
     message_splits,
     prompt_with_transcript,
     run_hash,
@@ -250,9 +251,11 @@ async def _find_place(
     if turn.session and turn.session != NEW_SESSION:
         return _Place(SessionId(turn.session), (), (last,))
     if not turn.session:
-        for history, now in message_splits(said):
-            transcript = transcript_hash(turn.user, history)
-            if place := await _find_session(request, transcript):
+        splits = [*message_splits(said)]
+        found = [(transcript_hash(turn.user, history), now) for history, now in splits]
+        found += [(loose_hash(turn.user, history), now) for history, now in splits]
+        for transcript, now in found:
+            if transcript and (place := await _find_session(request, transcript)):
                 return place._replace(now=now)
     return _Place(None, earlier, (last,))
 
