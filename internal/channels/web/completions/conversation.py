@@ -251,12 +251,11 @@ async def _find_place(
     if turn.session and turn.session != NEW_SESSION:
         return _Place(SessionId(turn.session), (), (last,))
     if not turn.session:
-        splits = [*message_splits(said)]
-        found = [(transcript_hash(turn.user, history), now) for history, now in splits]
-        found += [(loose_hash(turn.user, history), now) for history, now in splits]
-        for transcript, now in found:
-            if transcript and (place := await _find_session(request, transcript)):
-                return place._replace(now=now)
+        for make_hash in (transcript_hash, loose_hash):
+            for history, now in message_splits(said):
+                transcript = make_hash(turn.user, history)
+                if transcript and (place := await _find_session(request, transcript)):
+                    return place._replace(now=now)
     return _Place(None, earlier, (last,))
 
 
