@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import sys
-from asyncio.subprocess import PIPE, STDOUT
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.events.types import LifecycleUpdated
+from tests.compatibility.programs import install
 from tests.machine.programs import SYSTEM_PATH
 from tests.support.http_client import HttpClient
 from tests.support.web_app import open_web_app
@@ -24,27 +24,6 @@ READERS = {
 }
 
 pytestmark = [pytest.mark.compatibility, pytest.mark.slow]
-
-
-async def run(folder: Path, *argv: str) -> None:
-    process = await asyncio.create_subprocess_exec(*argv, cwd=folder, stdout=PIPE, stderr=STDOUT)
-    output, _ = await process.communicate()
-    assert process.returncode == 0, output
-
-
-async def install(program: str, folder: Path) -> list[str]:
-    """Install the package of a program, and return the command that runs the program."""
-    source = PROGRAMS / program
-    target = folder / program
-    target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-    if program.endswith(".py"):
-        await run(folder, sys.executable, "-m", "venv", "venv")
-        python = str(folder / "venv/bin/python")
-        await run(folder, python, "-m", "pip", "install", "--quiet", READERS[program])
-        return [python, str(target)]
-    (folder / "package.json").write_text('{"private": true}')
-    await run(folder, "npm", "install", "--no-audit", "--no-fund", READERS[program])
-    return ["node", str(target)]
 
 
 @asynccontextmanager
@@ -80,7 +59,7 @@ async def test_a_reader_gets_each_event_once_although_its_stream_ends(
 ) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
-    command = await install(program, folder)
+    command = await install(PROGRAMS / program, [READERS[program]], folder)
     async with open_web_app(tmp_path, stream_max_seconds=2) as app:
         run_ids = await app.task()
         async with following(command, app.client, run_ids.session_id) as output:
