@@ -59,6 +59,7 @@ async def test_a_webhook_gets_a_signed_test_event(
         assert (trial["outcome"], trial["status"]) == ("accepted", 200)
 
 
+@pytest.mark.first_rows(1)
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
@@ -90,6 +91,7 @@ async def test_a_receiver_that_is_not_there_is_told(
     assert "its secret is not valid Base64" in result.out
 
 
+@pytest.mark.first_rows(2)
 @pytest.mark.parametrize(
     ("code", "event", "sentence", "exit_code"),
     [
