@@ -54,7 +54,6 @@ class HttpEndpoint:
         if parts.scheme == "http" and not is_loopback(self._host):
             raise CliExit(USAGE, f"{url} would send the token over the network unencrypted.")
         self._path = parts.path
-        self.has_login = "@" in parts.netloc
         secure = parts.scheme == "https"
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
 

@@ -24,6 +24,7 @@ from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
 from internal.config import home as home_folder
 from internal.config.home import HomeError
+from internal.normal_forms.urls import split_url
 
 _ACTIONS = ("list", "show", "add", "import", "login", "logout", "test", "review", "remove", "serve")
 _USAGE = (
@@ -150,8 +151,10 @@ def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput
     if client is None:
         facts = {"name": one_line(args.print_config), "names": ", ".join(known)}
         raise CliExit(USAGE, context.messages("mcp_client_unknown", **facts))
-    if args.server is not None and HttpEndpoint(args.server, str).has_login:
-        raise CliExit(USAGE, context.messages("mcp_url_with_login"))
+    if args.server is not None:
+        HttpEndpoint(args.server, str)  # checks the URL
+        if "@" in split_url(args.server).netloc:
+            raise CliExit(USAGE, context.messages("mcp_url_with_login"))
     home = home_folder.locate()
     command = mcp_entries.serve_command(home, args.server)
     if command.problem:
