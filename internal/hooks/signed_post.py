@@ -1,6 +1,8 @@
 """Signed POST requests to addresses of the settings, private ones included."""
 
 import asyncio
+import os
+import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import SecretStr
@@ -82,4 +84,19 @@ class SignedPoster:
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise HookFailed(f"cannot be reached: {str(error) or type(error).__name__}") from error
+            raise HookFailed(f"cannot be reached: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of the system, which httpx hides behind a sentence of its own."""
+    reason = str(error) or type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        # the numbers of OpenSSL are others
+        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+            # those of the resolver are negative
+            reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or reason
+        cause = cause.__cause__ or cause.__context__
+    return reason

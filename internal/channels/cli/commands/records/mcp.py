@@ -145,7 +145,8 @@ def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput
         CliExit: the client or the URL is unknown, or a path cannot be written into an entry.
     """
     if not args.print_config:
-        return output.rows([(each.name, each.place) for each in mcp_entries.CLIENTS])
+        places = {each.name: each.place for each in mcp_entries.CLIENTS}
+        return output.json(places) if output.as_json else output.rows([*places.items()])
     known = {each.name: each for each in mcp_entries.CLIENTS}
     client = known.get(args.print_config)
     if client is None:

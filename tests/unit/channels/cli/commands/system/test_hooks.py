@@ -87,7 +87,7 @@ async def test_a_receiver_that_is_not_there_is_told(
         pass
     result = await tested(run)
     assert result.code == FAILED
-    assert "it cannot be reached: " in result.out
+    assert "it cannot be reached: Connection refused" in result.out
     assert "its secret is not valid Base64" in result.out
 
 
