@@ -3,7 +3,7 @@
 import asyncio
 import json
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.events.types import LifecycleUpdated
-from tests.compatibility.programs import install
+from tests.compatibility.declarations import Declaration
+from tests.compatibility.installation import installed
+from tests.compatibility.place import own_environ
 from tests.machine.programs import SYSTEM_PATH
 from tests.support.http_client import HttpClient
 from tests.support.web_app import open_web_app
 
 PROGRAMS = Path(__file__).parent / "stream_readers"
 READERS = {
-    "eventsource.mjs": "eventsource@5.1.5",
-    "fetch_event_source.mjs": "@microsoft/fetch-event-source@2.0.1",
-    "sseclient_messages.py": "sseclient==0.0.27",
+    "eventsource.mjs": ("npm", "node", "eventsource@5.1.5"),
+    "fetch_event_source.mjs": ("npm", "node", "@microsoft/fetch-event-source@2.0.1"),
+    "sseclient_messages.py": ("PyPI", "python", "sseclient==0.0.27"),
 }
 
 pytestmark = [pytest.mark.compatibility, pytest.mark.slow]
@@ -28,7 +30,7 @@ pytestmark = [pytest.mark.compatibility, pytest.mark.slow]
 
 @asynccontextmanager
 async def following(
-    command: list[str], client: HttpClient, session_id: str
+    command: Sequence[str | Path], client: HttpClient, session_id: str
 ) -> AsyncGenerator[asyncio.StreamReader]:
     """The messages of a session as a program prints them, until the block is left."""
     url = f"http://{client.host}:{client.port}/api/sse?session_id={session_id}&unnamed=1"
@@ -57,9 +59,9 @@ async def until(output: asyncio.StreamReader, event: str) -> list[dict[str, Any]
 async def test_a_reader_gets_each_event_once_although_its_stream_ends(
     tmp_path: Path, program: str
 ) -> None:
-    folder = tmp_path / "reader"
-    folder.mkdir()
-    command = await install(PROGRAMS / program, [READERS[program]], folder)
+    registry, language, package = READERS[program]
+    declared = Declaration(program, registry, (package,), "stream", language, PROGRAMS / program)
+    _, command = await installed(declared, tmp_path, own_environ())
     async with open_web_app(tmp_path, stream_max_seconds=2) as app:
         run_ids = await app.task()
         async with following(command, app.client, run_ids.session_id) as output:
