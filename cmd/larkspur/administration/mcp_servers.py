@@ -165,13 +165,15 @@ class McpAdmin:
                 raise ServerFailure(
                     await self._servers.explain(definition, error, entry)
                 ) from error
-            download = parse_package_command(definition.command, definition.args)
+            # as it was typed: a variable such as ${TOKEN} is not written out in the file
+            command, args = str(entry["command"]), tuple(map(str, entry.get("args", ())))
+            download = parse_package_command(command, args)
             place = str(self._servers.packages_of(definition.name))
             installed = {
                 **entry,
                 "command": program.command,
                 "args": list(download.args) if download else [],
-                "download": [definition.command, *definition.args],
+                "download": [command, *args],
                 "package": program.package,
                 "read_only": [*entry.get("read_only", ()), place],
             }
