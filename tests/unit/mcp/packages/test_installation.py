@@ -50,13 +50,12 @@ def place(tmp_path: Path) -> Place:
     def start(script: str) -> Installer:
         (programs / "npm").write_text(script.format(log=shlex.quote(str(log))))
         (programs / "npm").chmod(0o755)
-        path = f"{programs}:/usr/bin:/bin"
         indexes = RegistrySettings(
             (), {"npm_config_registry": "https://a.example"}, (), ("~/.npmrc",)
         )
         return Installer(
             native_sandbox(tmp_path),
-            ProgramFiles(("/",), path=path, own_path="", home=tmp_path),
+            ProgramFiles(("/",), path="/usr/bin:/bin", own_path="", home=tmp_path),
             "",
             indexes,
             NO_NETWORK,
@@ -68,7 +67,9 @@ def place(tmp_path: Path) -> Place:
 
 
 async def installed(place: Place, script: str, *argv: str) -> InstalledProgram:
-    command = parse_package_command("npx", argv or ("server",))
+    # sandboxes look programs up in a PATH of their own
+    npx = place.folder.parents[1] / "bin" / "npx"
+    command = parse_package_command(str(npx), argv or ("server",))
     assert command is not None
     seconds: list[int] = []
     found = await install(command, place.folder, place.start(script), seconds.append)
