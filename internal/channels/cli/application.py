@@ -159,7 +159,7 @@ class ToolItem(NamedTuple):
 class InstructionItem(NamedTuple):
     """A text that the model follows. `name` is its file, `size` its size in bytes."""
 
-    source: Literal["owner", "chat", "folder"]
+    source: Literal["owner", "chat", "folder", "caller"]
     name: str
     text: str
     size: int
