@@ -154,7 +154,7 @@ def find_requirements(
         return Requirements(command, definition.args, download=download, install=install)
     if able.isolated:
         _add_arguments(files, definition, run)
-    needs_network = able.isolated and _downloads(definition) and not definition.network
+    needs_network = able.isolated and downloads(definition) and not definition.network
     found = Requirements(
         command,
         definition.args,
@@ -176,17 +176,13 @@ def _find_obstacle(definition: ServerDefinition, able: SandboxCapabilities) -> R
     run = find_project_run(command, args, definition.cwd)
     if run is not None:
         return None if run.argv else Requirements(command, args, unsynced=str(run.folder))
-    if not able.hosts and not definition.network and _downloads(definition):
+    if not able.hosts and not definition.network and downloads(definition):
         return Requirements(command, args, needs_hosts=True, install=_install(definition))
     return None
 
 
 def _last(args: tuple[str, ...], count: int) -> tuple[str, ...]:
     return args[len(args) - count :]
-
-
-def _downloads(definition: ServerDefinition) -> bool:
-    return Path(definition.command).name in _INSTALLERS
 
 
 def _add_arguments(
@@ -199,6 +195,11 @@ def _add_arguments(
         value = argument.partition("=")[2] if argument.startswith("-") else argument
         if value.startswith("/") and Path(value).exists():
             files.add_argument(Path(value))
+
+
+def downloads(definition: ServerDefinition) -> bool:
+    """Return True for a command that may download what it starts."""
+    return Path(definition.command).name in _INSTALLERS
 
 
 def program_files(

@@ -68,6 +68,14 @@ def test_a_host_that_a_server_without_network_misses_is_named(
     assert advise(ServerFailure(said), found._replace(definition=allowed)) == ""
 
 
+def test_a_downloader_that_is_too_slow_is_tried_again() -> None:
+    failure = ServerFailure("it did not start in 30 s")
+    definition = ServerDefinition("mine", command="uv", args=("run", "/data/server.py"))
+    told = advise(failure, circumstances()._replace(definition=definition))
+    assert told == "uv may still be downloading, and keeps what it has: try again"
+    assert advise(failure, circumstances()) == ""
+
+
 def test_a_bridge_to_an_address_is_not_needed() -> None:
     args = ("https://a.example/mcp",)
     definition = ServerDefinition("mine", command="run", args=args, package="mcp-remote@0.1")
