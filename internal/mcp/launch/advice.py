@@ -166,7 +166,10 @@ def _with_older_sdk(found: Circumstances) -> str | None:
     else:
         return None
     entry = {**(found.entry or {}), "download": older}
-    return _add(found._replace(entry=entry), FurtherOptions())
+    # it would be missed next
+    folder = _folder_of_new_file(found.definition)
+    further = FurtherOptions(writable=(folder,) if folder else ())
+    return _add(found._replace(entry=entry), further)
 
 
 def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]:
@@ -182,7 +185,13 @@ def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]
 
 
 def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
-    """Return the options for a path that is on this machine, and that a server misses."""
+    """Return the options for a path that is on this machine, and that a server misses.
+
+    One among its arguments that is still to be made comes first.
+    """
+    if _ABSENT.search(said) or _UNWRITABLE.search(said):
+        if folder := _folder_of_new_file(definition):
+            return FurtherOptions(writable=(folder,))
     granted = [Path(one) for one in (*definition.read_only, *definition.writable)]
     for part in _PARTS.split(said):
         is_absent, is_unwritable = _ABSENT.search(part), _UNWRITABLE.search(part)
@@ -197,6 +206,16 @@ def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
                 if path.parent.is_dir() and _is_own(path.parent):
                     return FurtherOptions(writable=(str(path.parent),))
     return None
+
+
+def _folder_of_new_file(definition: ServerDefinition) -> str:
+    """Return the folder in which a file among the arguments is still to be made, "" for none."""
+    granted = [Path(one) for one in definition.writable]
+    for path in map(Path, _PATH.findall(" ".join(definition.args))):
+        is_new = not path.exists() and path.parent.is_dir() and _is_own(path.parent)
+        if is_new and not any(path.is_relative_to(one) for one in granted):
+            return str(path.parent)
+    return ""
 
 
 def _is_own(path: Path) -> bool:

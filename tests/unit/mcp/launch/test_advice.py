@@ -94,6 +94,14 @@ def test_a_path_that_a_server_misses_is_granted(tmp_path: Path) -> None:
     assert f"{ADD} --write {tmp_path} -- server x" in advise(locked, circumstances())
 
 
+def test_a_file_among_the_arguments_that_is_still_to_be_made_is_named(tmp_path: Path) -> None:
+    failure = ServerFailure("it exited with 1: OSError: [Errno 30] Read-only file system: '/home'")
+    args = ("--db-path", f"{tmp_path}/new.db")
+    definition = ServerDefinition("mine", command="server", args=args)
+    told = advise(failure, circumstances()._replace(definition=definition))
+    assert f"{ADD} --write {tmp_path} -- server x" in told
+
+
 def test_a_reviewed_server_is_removed_first() -> None:
     failure = ServerFailure("it exited with 1", refused=("a.example:443",))
     found = circumstances()._replace(is_replaced=False)
