@@ -189,9 +189,9 @@ def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
 
     One among its arguments that is still to be made comes first.
     """
-    if _ABSENT.search(said) or _UNWRITABLE.search(said):
-        if folder := _folder_of_new_file(definition):
-            return FurtherOptions(writable=(folder,))
+    is_about_files = _ABSENT.search(said) or _UNWRITABLE.search(said)
+    if is_about_files and (folder := _folder_of_new_file(definition)):
+        return FurtherOptions(writable=(folder,))
     granted = [Path(one) for one in (*definition.read_only, *definition.writable)]
     for part in _PARTS.split(said):
         is_absent, is_unwritable = _ABSENT.search(part), _UNWRITABLE.search(part)
