@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.launch.command_line import FurtherOptions, add_command_line
-from internal.mcp.launch.requirements import Requirements
+from internal.mcp.launch.requirements import Requirements, downloads
 from internal.mcp.limits import ServerFailure
 
 _STORAGE = {
@@ -15,6 +15,7 @@ _STORAGE = {
     "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
 }
 """Where hosts store what they offer for download."""
+_TOO_SLOW = "it did not start in "
 _MAX_NAMES = 4
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _WANTED = re.compile(
@@ -69,21 +70,29 @@ def advise(failure: ServerFailure, found: Circumstances) -> str:
         return "; ".join(filter(None, _of_requirements(found.lacking, found)))
     if not found.definition.command:
         return ""
-    if failure.refused_addresses and not failure.refused:
-        return _add(found, FurtherOptions(private=True))
+    if special := _special_advice(str(failure), found):
+        return special
+    options = _further_options(failure, found)
+    return "" if options is None else _add(found, options)
+
+
+def _special_advice(said: str, found: Circumstances) -> str:
+    """Return what helps against a failure that no further option mends, "" for another one."""
     if address := _bridged_address(found.definition):
         entry = {"url": address}
         return f"{_add(found._replace(entry=entry), FurtherOptions())}, without the bridge"
-    said = str(failure)
-    if _OTHER_SDK.search(said) and (older := _with_older_sdk(found)) is not None:
-        return f"it may be written for version 1 of the SDK: {older}"
-    options = _further_options(failure, found)
-    return "" if options is None else _add(found, options)
+    if said.startswith(_TOO_SLOW) and downloads(found.definition):
+        name = Path(found.definition.command).name
+        return f"{name} may still be downloading, and keeps what it has: try again"
+    older = _with_older_sdk(found) if _OTHER_SDK.search(said) else None
+    return f"it may be written for version 1 of the SDK: {older}" if older else ""
 
 
 def _further_options(failure: ServerFailure, found: Circumstances) -> FurtherOptions | None:
     """Return the options that a server seems to need, None if nothing is known."""
     said = str(failure)
+    if failure.refused_addresses and not failure.refused:
+        return FurtherOptions(private=True)
     if failure.refused and found.is_isolated:
         return FurtherOptions(network=_with_storage(failure.refused))
     if found.is_isolated and (hosts := _unreached(said, found.definition)):
@@ -157,7 +166,10 @@ def _with_older_sdk(found: Circumstances) -> str | None:
     else:
         return None
     entry = {**(found.entry or {}), "download": older}
-    return _add(found._replace(entry=entry), FurtherOptions())
+    # it would be missed next
+    folder = _folder_of_new_file(found.definition)
+    further = FurtherOptions(writable=(folder,) if folder else ())
+    return _add(found._replace(entry=entry), further)
 
 
 def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]:
@@ -173,7 +185,13 @@ def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]
 
 
 def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
-    """Return the options for a path that is on this machine, and that a server misses."""
+    """Return the options for a path that is on this machine, and that a server misses.
+
+    One among its arguments that is still to be made comes first.
+    """
+    is_about_files = _ABSENT.search(said) or _UNWRITABLE.search(said)
+    if is_about_files and (folder := _folder_of_new_file(definition)):
+        return FurtherOptions(writable=(folder,))
     granted = [Path(one) for one in (*definition.read_only, *definition.writable)]
     for part in _PARTS.split(said):
         is_absent, is_unwritable = _ABSENT.search(part), _UNWRITABLE.search(part)
@@ -188,6 +206,16 @@ def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
                 if path.parent.is_dir() and _is_own(path.parent):
                     return FurtherOptions(writable=(str(path.parent),))
     return None
+
+
+def _folder_of_new_file(definition: ServerDefinition) -> str:
+    """Return the folder in which a file among the arguments is still to be made, "" for none."""
+    granted = [Path(one) for one in definition.writable]
+    for path in map(Path, _PATH.findall(" ".join(definition.args))):
+        is_new = not path.exists() and path.parent.is_dir() and _is_own(path.parent)
+        if is_new and not any(path.is_relative_to(one) for one in granted):
+            return str(path.parent)
+    return ""
 
 
 def _is_own(path: Path) -> bool:

@@ -13,13 +13,15 @@ _VALUED = ("--with", "-w", "--python", "-p", "--extra", "--group", "--package", 
 
 
 class ProjectRun(NamedTuple):
-    """A program of a project. `folder` is that of the project, `argv` starts the program there.
+    """A program of a project. `folder` is that of the project.
 
-    `argv` is empty if the project has no environment yet.
+    `argv` starts the program, with the last `kept` arguments of the command line after it. It is
+    empty if the project has no environment yet.
     """
 
     folder: Path
     argv: tuple[str, ...]
+    kept: int = 0
 
 
 def find_project_run(command: str, args: Sequence[str], folder: str) -> ProjectRun | None:
@@ -40,11 +42,12 @@ def find_project_run(command: str, args: Sequence[str], folder: str) -> ProjectR
     programs = project / ".venv" / "bin"
     if not (programs / "python").exists():
         return ProjectRun(project, ())
+    kept = len(rest) - 1
     if rest[0].endswith(".py"):
-        return ProjectRun(project, (str(programs / "python"), str(project / rest[0]), *rest[1:]))
+        return ProjectRun(project, (str(programs / "python"), str(project / rest[0])), kept)
     if rest[0] == "-m":
-        return ProjectRun(project, (str(programs / "python"), *rest))
-    return ProjectRun(project, (str(programs / rest[0]), *rest[1:]))
+        return ProjectRun(project, (str(programs / "python"), "-m"), kept)
+    return ProjectRun(project, (str(programs / rest[0]),), kept)
 
 
 def _split(args: Sequence[str]) -> tuple[str, tuple[str, ...]]:

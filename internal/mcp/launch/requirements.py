@@ -51,7 +51,7 @@ class Requirements(NamedTuple):
     are to be added, `path` is the PATH to set, "" for none. `download` are packages to install
     first, whose program is started instead. `needs_hosts` is true if the network cannot be granted
     by this sandbox, `needs_service` if the command needs a service of the machine. `unsynced` is a
-    project without an environment. `install` is a
+    project without an environment, `run` the program of one that is started instead. `install` is a
     command that makes the network unnecessary, "" if none is known.
     """
 
@@ -66,6 +66,7 @@ class Requirements(NamedTuple):
     needs_hosts: bool = False
     needs_service: bool = False
     unsynced: str = ""
+    run: ProjectRun | None = None
     install: str = ""
 
     @property
@@ -112,7 +113,10 @@ class Requirements(NamedTuple):
 
     def complete(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Return an entry of `mcpServers` with all of it."""
-        completed = {**entry, "command": self.command, "args": [*self.args]}
+        completed = {**entry, "command": self.command}
+        if self.run is not None:
+            kept = _last(tuple(entry.get("args", ())), self.run.kept)
+            completed["args"] = [*self.run.argv[1:], *kept]
         if self.read_only:
             completed["read_only"] = [*entry.get("read_only", ()), *self.read_only]
         if self.network:
@@ -137,7 +141,8 @@ def find_requirements(
     download = parse_package_command(definition.command, definition.args)
     run = find_project_run(definition.command, definition.args, definition.cwd)
     if run is not None and able.isolated:
-        definition = msgspec.structs.replace(definition, command=run.argv[0], args=run.argv[1:])
+        args = (*run.argv[1:], *_last(definition.args, run.kept))
+        definition = msgspec.structs.replace(definition, command=run.argv[0], args=args)
         download = None
     files = program_files(definition, able, own_path=own_path)
     path = files.path
@@ -149,7 +154,7 @@ def find_requirements(
         return Requirements(command, definition.args, download=download, install=install)
     if able.isolated:
         _add_arguments(files, definition, run)
-    needs_network = able.isolated and _downloads(definition) and not definition.network
+    needs_network = able.isolated and downloads(definition) and not definition.network
     found = Requirements(
         command,
         definition.args,
@@ -157,6 +162,7 @@ def find_requirements(
         network=_NETWORK if needs_network else "",
         path=files.path if files.path != path else "",
         is_elsewhere=run is not None or command != definition.command,
+        run=run if able.isolated else None,
     )
     is_lacking = found.read_only or found.network or found.path or found.is_elsewhere
     return found if is_lacking else None
@@ -170,13 +176,13 @@ def _find_obstacle(definition: ServerDefinition, able: SandboxCapabilities) -> R
     run = find_project_run(command, args, definition.cwd)
     if run is not None:
         return None if run.argv else Requirements(command, args, unsynced=str(run.folder))
-    if not able.hosts and not definition.network and _downloads(definition):
+    if not able.hosts and not definition.network and downloads(definition):
         return Requirements(command, args, needs_hosts=True, install=_install(definition))
     return None
 
 
-def _downloads(definition: ServerDefinition) -> bool:
-    return Path(definition.command).name in _INSTALLERS
+def _last(args: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return args[len(args) - count :]
 
 
 def _add_arguments(
@@ -189,6 +195,11 @@ def _add_arguments(
         value = argument.partition("=")[2] if argument.startswith("-") else argument
         if value.startswith("/") and Path(value).exists():
             files.add_argument(Path(value))
+
+
+def downloads(definition: ServerDefinition) -> bool:
+    """Return True for a command that may download what it starts."""
+    return Path(definition.command).name in _INSTALLERS
 
 
 def program_files(

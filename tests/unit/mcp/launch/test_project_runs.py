@@ -23,17 +23,19 @@ def found(line: str, project: Path, folder: str = "") -> ProjectRun | None:
 
 
 @pytest.mark.parametrize(
-    ("line", "started"),
+    ("line", "started", "kept"),
     [
-        ("uv --directory DIR run server.py a", "BIN/python DIR/server.py a"),
-        ("uv run --project=DIR --frozen serve --port 1", "BIN/serve --port 1"),
-        ("uv run --directory DIR --with x -m server", "BIN/python -m server"),
+        ("uv --directory DIR run server.py a", "BIN/python DIR/server.py", 1),
+        ("uv run --project=DIR --frozen serve --port 1", "BIN/serve", 2),
+        ("uv run --directory DIR --with x -m server", "BIN/python -m", 1),
     ],
 )
-def test_the_program_of_the_environment_is_started(project: Path, line: str, started: str) -> None:
+def test_the_program_of_the_environment_is_started(
+    project: Path, line: str, started: str, kept: int
+) -> None:
     programs = str(project / ".venv" / "bin")
     expected = started.replace("BIN", programs).replace("DIR", str(project))
-    assert found(line, project) == ProjectRun(project, tuple(expected.split()))
+    assert found(line, project) == ProjectRun(project, tuple(expected.split()), kept)
 
 
 def test_the_working_folder_may_be_the_project(project: Path) -> None:
