@@ -21,6 +21,7 @@ from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.mcp.elicitation import DECLINED_KEY
 from internal.mcp.encoded_files import decoded, find_encoded
 from internal.mcp.repeated_content import is_repeated
+from internal.mcp.server_messages import LOGGED_KEY
 
 MAX_FILES = 20
 """Pictures and other files of one result; further ones are left out."""
@@ -79,16 +80,17 @@ class ResultReader:
             found = msgspec.convert(result, _Result)
         except msgspec.ValidationError as error:
             raise ToolError(f"{source} returned something that is no result") from error
-        declined = [
-            truncate_line(str(why), _MAX_REASON_CHARS) for why in result.get(DECLINED_KEY, ())
-        ]
+        declined, logged = (
+            [truncate_line(str(why), _MAX_REASON_CHARS) for why in result.get(key, ())]
+            for key in (DECLINED_KEY, LOGGED_KEY)
+        )
         files = _Files(context, self._documents)
         texts = [await self._read_block(block, files) for block in found.content[:MAX_BLOCKS]]
         texts.append(await files.take_from(await asyncio.to_thread(_structured, found, result)))
         text = await asyncio.to_thread(_joined, found, texts)
         if found.is_error:
             note = f"{DECLINED_NOTE} {'; '.join(declined)}.\n" if declined else ""
-            failure = text or "the call failed without a reason"
+            failure = "\n".join((text or "the call failed without a reason", *logged))
             raise ToolError(f"{note}{mark_untrusted(source, failure)}")
         return ToolOutcome(
             mark_untrusted(source, text or "(nothing)"),
@@ -97,6 +99,7 @@ class ResultReader:
                 "source": source,
                 "untrusted": True,
                 **({"declined": declined} if declined else {}),
+                **({"logged": logged} if logged else {}),
             },
             images=tuple(files.images),
         )

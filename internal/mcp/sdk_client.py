@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage, ProgressFnT
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
@@ -21,6 +21,7 @@ from mcp_types import (
     Implementation,
     InputRequiredResult,
     InputResponses,
+    LoggingMessageNotificationParams,
     Tool,
     ToolListChangedNotification,
 )
@@ -41,6 +42,8 @@ from internal.mcp.login.sign_in import Authorize, sign_in
 from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.login.token_store import TokenStore
 from internal.mcp.manifest import MAX_TOOLS, ListedTool
+from internal.mcp.server_messages import LOGGED_KEY, SHOWN_LEVEL, ServerMessages
+from internal.mcp.server_tasks import call_as_task, needs_task, task_problem
 from internal.mcp.stdio_transport import ServerProcess
 
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and text of servers
@@ -68,8 +71,18 @@ class SdkSession:
         login: the transport of a server that demands a login.
     """
 
-    def __init__(self, client: Client, calls: OpenCalls, login: LoginTransport | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        calls: OpenCalls,
+        messages: ServerMessages,
+        *,
+        login: LoginTransport | None,
+    ) -> None:
         self._client, self._calls, self._login = client, calls, login
+        self._messages = messages
+        self._task_tools: frozenset[str] = frozenset()
+        """The tools that are called as tasks only."""
 
     @property
     def protocol(self) -> str:
@@ -99,7 +112,7 @@ class SdkSession:
             for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 # a server that repeats a cursor repeats tools as well
-                new = [tool for tool in map(_listed, page.tools) if tool not in found]
+                new = [tool for tool in map(self._listed, page.tools) if tool not in found]
                 found += new[: MAX_TOOLS + 1 - len(found)]
                 cursor = page.next_cursor
                 if cursor is None or cursor in asked or len(found) > MAX_TOOLS:
@@ -108,6 +121,17 @@ class SdkSession:
         except (MCPError, ValueError) as error:
             raise _failure(self._login) or ServerFailure(_describe(error)) from error
         return found
+
+    def _listed(self, tool: Tool) -> ListedTool:
+        problem = str((tool.meta or {}).get(PROBLEM, ""))
+        if needs_task(tool):
+            self._task_tools |= {tool.name}
+            problem = problem or task_problem(self._client.server_capabilities, self.protocol)
+        else:
+            self._task_tools -= {tool.name}
+        return ListedTool(
+            tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
+        )
 
     async def call(
         self,
@@ -128,20 +152,35 @@ class SdkSession:
             LoginRequired: it demands that a person signs in; the connection stays open.
             ServerFailure: the connection is closed.
         """
-        if self.protocol in MODERN_PROTOCOL_VERSIONS:
-            send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
-            return await self._send(send, on_progress, timeout_seconds, reply=reply)
-        send = partial(self._client.session.call_tool, tool, arguments, None)
-        result = await self._calls.run(
-            key,
-            lambda report: self._send(send, report, timeout_seconds),
-            timeout_seconds=timeout_seconds,
-            on_progress=on_progress,
-            reply=reply,
-        )
+        with self._messages.during_call() as logged:
+            if self.protocol in MODERN_PROTOCOL_VERSIONS:
+                send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
+                result = await self._send(send, on_progress, timeout_seconds, reply=reply)
+            else:
+                result = await self._calls.run(
+                    key,
+                    lambda report: self._send_legacy(tool, arguments, report, timeout_seconds),
+                    timeout_seconds=timeout_seconds,
+                    on_progress=on_progress,
+                    reply=reply,
+                )
         if DECLINED_KEY in result and "content" in result:
             result["content"].append({"type": "text", "text": _DECLINED})
-        return result
+        return {**result, LOGGED_KEY: logged} if logged else result
+
+    async def _send_legacy(
+        self, tool: str, arguments: dict[str, Any], on_progress: Progress, timeout_seconds: float
+    ) -> dict[str, Any]:
+        """Return the result of a call in protocol 2025-11-25, which may be one of a task."""
+        session = self._client.session
+
+        async def send_task(report: ProgressFnT, **_more: Any) -> CallToolResult:
+            return await call_as_task(session, tool, arguments, report)
+
+        send: _Send = partial(session.call_tool, tool, arguments, None)
+        return await self._send(
+            send_task if tool in self._task_tools else send, on_progress, timeout_seconds
+        )
 
     async def _send(
         self,
@@ -196,13 +235,6 @@ class SdkSession:
             await asyncio.sleep(delay)
             delay = min(2 * delay, _MAX_PAUSE_SECONDS)
         raise RuntimeError("the server asks again and again to repeat the call")
-
-
-def _listed(tool: Tool) -> ListedTool:
-    problem = str((tool.meta or {}).get(PROBLEM, ""))
-    return ListedTool(
-        tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
-    )
 
 
 def _failure(login: LoginTransport | None) -> ServerFailure | None:
@@ -300,7 +332,10 @@ class ServerEndpoint:
                 store = TokenStore(self._login.file, one, self._login.principal)
                 login = LoginTransport(one, store, checked)
             transport = connect_http(one.url, one.headers, login or checked)
-        calls = OpenCalls()
+        calls, messages = OpenCalls(), ServerMessages(self._definition.name)
+
+        async def log(params: LoggingMessageNotificationParams) -> None:
+            messages.note(params.level, params.data)
 
         async def ask(
             context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by name
@@ -314,12 +349,14 @@ class ServerEndpoint:
             client_info=Implementation(name="larkspur", version=version),
             message_handler=handle,
             elicitation_callback=ask,
+            logging_callback=log,
+            log_level=SHOWN_LEVEL,
             cache=None,
         )
         try:
             async with client:
                 try:
-                    yield SdkSession(client, calls, login)
+                    yield SdkSession(client, calls, messages, login=login)
                 finally:
                     await calls.close()
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:

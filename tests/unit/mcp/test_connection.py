@@ -14,6 +14,7 @@ from internal.mcp.connection import ServerConnection
 from internal.mcp.elicitation import requires_input
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import ListedTool
+from internal.mcp.server_messages import LOGGED_KEY
 from tests.support.mcp_servers import connection, hostile, until
 from tests.unit.sandbox.test_native import is_running
 
@@ -178,6 +179,13 @@ async def test_stopping_a_call_tells_the_server_and_keeps_the_connection(tmp_pat
             await call
         await until(lambda: "cancelled" in state.read_text())
         assert await text_of(server, text="still here") == "still here"
+
+
+async def test_errors_that_a_server_logs_belong_to_the_call(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "meant")) as server:
+        result = await server.call("complain", {}, ignore)
+        assert result[LOGGED_KEY] == ['{"disk": "full\\u001b[1m"}']
+        assert LOGGED_KEY not in await server.call("search", {}, ignore)
 
 
 async def test_a_crash_fails_the_call_and_the_next_one_starts_it_again(tmp_path: Path) -> None:

@@ -115,8 +115,10 @@ def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
         parts.append(f"{phrases.runs('not_run')}: {reason}")
     if stopped := phrases.runs.call_stopped(tool.metadata):
         parts.append(truncate_line(stopped, MAX_LINE_LENGTH))
-    if declined := phrases.runs.call_declined(tool.metadata):
-        parts.append(truncate_line(f"⚠ {escape_invisible(declined)}", MAX_LINE_LENGTH))
+    parts += (
+        truncate_line(f"⚠ {escape_invisible(remark)}", MAX_LINE_LENGTH)
+        for remark in phrases.runs.call_remarks(tool.metadata)
+    )
     if tool.configuration:
         parts.append(phrases("progress_configuration", files=tool.configuration))
     return " · ".join(parts)
