@@ -9,7 +9,8 @@ from typing import Any
 
 import anyio
 from mcp import MCPError
-from mcp.client.session import ClientSession, ProgressFnT
+from mcp.client.session import ClientSession
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
@@ -25,7 +26,7 @@ from mcp_types import (
     Tool,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field
 
 from internal.mcp.answers import TASK
 
@@ -37,7 +38,14 @@ _KEPT_MILLISECONDS = 3_600_000
 _DEFAULT_PAUSE_SECONDS, _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 0.05, 5.0
 _CANCEL_SECONDS = 2.0
 _WORKING = "working"
-_JSON: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+class _TaskState(BaseModel):
+    """What is used of the state of a task; servers leave out some of the rest."""
+
+    status: str = ""
+    message: str | None = Field(None, alias="statusMessage")
+    pause_milliseconds: float | None = Field(None, alias="pollInterval")
 
 
 def needs_task(tool: Tool) -> bool:
@@ -56,7 +64,7 @@ def task_problem(capabilities: ServerCapabilities | None, protocol: str) -> str:
 
 
 async def call_as_task(
-    session: ClientSession, tool: str, arguments: dict[str, Any], report: ProgressFnT
+    session: ClientSession, tool: str, arguments: dict[str, Any], *, report: ProgressFnT
 ) -> CallToolResult:
     """Return the result of a call that is run as a task. Cancelling it cancels the task.
 
@@ -75,7 +83,7 @@ async def call_as_task(
         return started  # the server has answered at once
     number = str(state.get("taskId", ""))
     try:
-        await _wait(session, state, report)
+        await _wait(session, number, _TaskState.model_validate(state), report=report)
         payload = GetTaskPayloadRequestParams(task_id=number)
         # it stays open while the server asks people for something
         return await session.send_request(GetTaskPayloadRequest(params=payload), CallToolResult)
@@ -85,28 +93,29 @@ async def call_as_task(
         raise
 
 
-async def _wait(session: ClientSession, state: dict[str, Any], report: ProgressFnT) -> None:
+async def _wait(
+    session: ClientSession, number: str, state: _TaskState, *, report: ProgressFnT
+) -> None:
     """Wait until a task has ended or asks people for something."""
-    params = GetTaskRequestParams(task_id=str(state.get("taskId", "")))
+    params = GetTaskRequestParams(task_id=number)
     told, steps = "", 0
-    while state.get("status") == _WORKING:
-        await asyncio.sleep(_pause(state.get("pollInterval")))
-        state = await session.send_request(GetTaskRequest(params=params), _JSON)
-        message = str(state.get("statusMessage") or "")
-        if message and message != told:
-            told, steps = message, steps + 1
-            await report(steps, None, message)
+    while state.status == _WORKING:
+        await asyncio.sleep(_pause_seconds(state))
+        state = await session.send_request(GetTaskRequest(params=params), _TaskState)
+        if state.message and state.message != told:
+            told, steps = state.message, steps + 1
+            await report(steps, None, told)
 
 
 async def _cancel(session: ClientSession, number: str) -> None:
     params = CancelTaskRequestParams(task_id=number)
     try:
-        await session.send_request(CancelTaskRequest(params=params), _JSON)
+        await session.send_request(CancelTaskRequest(params=params), _TaskState)
     except (MCPError, ValueError, anyio.ClosedResourceError, anyio.BrokenResourceError):
         return  # it has ended, or the connection has
 
 
-def _pause(milliseconds: object) -> float:
-    """Return the seconds until the state is asked for again."""
-    seconds = milliseconds / 1_000 if isinstance(milliseconds, int | float) else 0.0
+def _pause_seconds(state: _TaskState) -> float:
+    """Return how long to wait until the state is asked for again."""
+    seconds = (state.pause_milliseconds or 0.0) / 1_000
     return min(max(seconds or _DEFAULT_PAUSE_SECONDS, _MIN_PAUSE_SECONDS), _MAX_PAUSE_SECONDS)

@@ -123,8 +123,7 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "crash":
             os._exit(3)
         case "spawn":
-            child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-            text = str(child.pid)
+            text = str(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid)
         case "change":
             note("changed")
             send({"method": "notifications/tools/list_changed"})
@@ -134,18 +133,31 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             note("hangs")
             wait(1_000)
         case "complain":
-            for level, words in (("info", "fine"), ("error", {"disk": "full\x1b[1m"})):
-                send({"method": "notifications/message", "params": {"level": level, "data": words}})
-            ping()
+            log_error()
         case "search":
             text = json.dumps(arguments)
-        case _ if MODE == "late":
-            wait(0.3)
-        case _ if MODE == "large-result":
-            text = "x" * 11_000_000
-        case _ if MODE == "bad-output-schema":
-            return {"content": [], "structuredContent": {"x": "a" * 40 + "!"}}
+        case _:
+            return answer_of_mode(text)
     return {"content": [{"type": "text", "text": text}]}
+
+
+def answer_of_mode(text: str) -> dict[str, Any]:
+    match MODE:
+        case "late":
+            wait(0.3)
+        case "large-result":
+            text = "x" * 11_000_000
+        case "bad-output-schema":
+            return {"content": [], "structuredContent": {"x": "a" * 40 + "!"}}
+        case _:
+            pass
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def log_error() -> None:
+    for level, words in (("info", "fine"), ("error", {"disk": "full\x1b[1m"})):
+        send({"method": "notifications/message", "params": {"level": level, "data": words}})
+    ping()
 
 
 def ask(arguments: dict[str, Any]) -> str:
@@ -193,6 +205,24 @@ def handle_task(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return {"content": [{"type": "text", "text": text}]}
 
 
+def handle_call(number: Any, params: dict[str, Any]) -> None:
+    if MODE == "untidy":
+        line = UNTIDY[params["arguments"]["text"]]
+        written = line % number if "%d" in line else line
+        log = b"" if "today" in written else b"calling\n"
+        sys.stdout.buffer.write(log + written.encode(errors="surrogateescape") + b"\n")
+        sys.stdout.flush()
+        return
+    if "task" in params:
+        note(params["arguments"].get("text", "started"))
+        send({"id": number, "result": {"task": task("working")}})
+        return
+    if token := params.get("_meta", {}).get("progressToken"):
+        report = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+        send({"method": "notifications/progress", "params": report})
+    send({"id": number, "result": answer(params["name"], params.get("arguments", {}))})
+
+
 def handle(message: dict[str, Any]) -> None:
     method, params, number = message.get("method"), message.get("params", {}), message.get("id")
     match method:
@@ -210,23 +240,10 @@ def handle(message: dict[str, Any]) -> None:
         case "tools/list":
             cursor = {"nextCursor": "again"} if MODE == "untidy" else {}
             send({"id": number, "result": {"tools": tools(), **cursor}})
-        case "tools/call" if MODE == "untidy":
-            line = UNTIDY[params["arguments"]["text"]]
-            written = line % number if "%d" in line else line
-            log = b"" if "today" in written else b"calling\n"
-            sys.stdout.buffer.write(log + written.encode(errors="surrogateescape") + b"\n")
-            sys.stdout.flush()
-        case "tools/call" if "task" in params:
-            note(params["arguments"].get("text", "started"))
-            send({"id": number, "result": {"task": task("working")}})
-        case _ if (method or "").startswith("tasks/"):
-            send({"id": number, "result": handle_task(method, params)})
         case "tools/call":
-            if token := params.get("_meta", {}).get("progressToken"):
-                report = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
-                send({"method": "notifications/progress", "params": report})
-            result = answer(params["name"], params.get("arguments", {}))
-            send({"id": number, "result": result})
+            handle_call(number, params)
+        case "tasks/get" | "tasks/result" | "tasks/cancel":
+            send({"id": number, "result": handle_task(method, params)})
         case "notifications/cancelled":
             if STATE is not None:
                 note("cancelled")

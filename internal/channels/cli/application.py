@@ -257,6 +257,20 @@ class McpItem(NamedTuple):
         return self.name, self.state, str(self.tools), self.target
 
 
+class ImportedServer(NamedTuple):
+    """A server of a file, as it would be added.
+
+    `shown` is its command line or address, `notes` are sentences on what was changed, and `problem`
+    is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    shown: str
+    notes: Sequence[str]
+    problem: str
+
+
 class McpReport(NamedTuple):
     """What a person should know of an MCP server.
 
@@ -304,8 +318,8 @@ class McpAdmin(Protocol):
         """Remove a server that was added."""
         ...
 
-    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
-        """Return name, entry and command of each server in a file."""
+    def read_file(self, path: str) -> list[ImportedServer]:
+        """Return the servers in a file of this or of another program."""
         ...
 
     def show(self, name: str) -> McpReport:

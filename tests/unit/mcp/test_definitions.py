@@ -24,8 +24,18 @@ def test_a_command_has_the_usual_keys_and_asks_by_default() -> None:
 
 
 def test_unknown_keys_are_a_warning() -> None:
-    (warning,) = parse(command="npx", autoApprove=["x"], gallery=True).warnings
-    assert warning == "mcp.json: time: unknown keys are ignored: autoApprove, gallery"
+    (warning,) = parse(command="npx", dev={}, gallery=True).warnings
+    assert warning == "mcp.json: time: unknown keys are ignored: dev, gallery"
+
+
+def test_the_keys_of_other_programs_are_understood_and_what_has_no_effect_is_a_warning() -> None:
+    found = parse(type="sse", httpUrl="https://example.com/sse", timeout=5_000, trust=True)
+    assert (found.url, found.transport) == ("https://example.com/sse", "sse")
+    assert found.call_timeout_seconds == 5
+    assert found.warnings[0].startswith("mcp.json: time: Left out: trust; calls are asked about")
+    plain = parse(url="https://a.example")
+    assert plain.sha256 == parse(url="https://a.example", type="http").sha256
+    assert found.sha256 != parse(url="https://example.com/sse").sha256
 
 
 @pytest.mark.parametrize(
@@ -50,7 +60,9 @@ def test_unknown_keys_are_a_warning() -> None:
         ({"url": "https://example.com/\u202e"}, "control characters"),
         ({"url": "https://example.com", "headers": {"Host": "x"}}, "cannot be set"),
         ({"url": "https://example.com", "headers": {"A": "x\r\nB: y"}}, "printable ASCII"),
-        ({"url": "https://example.com", "type": "sse"}, "Invalid enum value 'sse'"),
+        ({"url": "https://example.com", "type": "ws"}, "WebSocket is no transport"),
+        ({"command": "x", "type": "http"}, "the type http is not one of a command"),
+        ({"url": "https://example.com", "type": "stdio"}, "the type stdio is not one of a url"),
         ({"command": "x", "login": "shared"}, "login is for servers with a url"),
         ({"command": "x", "scopes": ["a"]}, "need the key login"),
         ({**LOGIN, "headers": {"authorization": "x"}}, "either login or the header"),

@@ -30,7 +30,7 @@ _USAGE = (
     " | import FILE [--yes] | login NAME [--open] | logout NAME | test NAME"
     " | review NAME [--yes] | remove NAME | serve [--server URL]"
 )
-_PROJECT_FILE = ".mcp.json"
+_PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
@@ -125,8 +125,9 @@ def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> 
     if not output.as_json:
         for problem in (problem for one in found for problem in one.problems):
             print_error(one_line(problem, _MAX_COLUMNS))
-        if Path(_PROJECT_FILE).is_file():
-            print_error(context.messages("mcp_project_file", file=_PROJECT_FILE))
+        for file in _PROJECT_FILES:
+            if Path(file).is_file():
+                print_error(context.messages("mcp_project_file", file=file))
     return OK
 
 
@@ -213,18 +214,26 @@ def _import(
         CliExit: the answer is no; without a terminal there is no answer.
     """
     found = servers.read_file(args.what)
-    for name, _, shown in found:
-        output.line(one_line(f"{name}: {shown}", _MAX_COLUMNS))
-    _require_yes("import_mcp", args, context, name=args.what)
     code = OK
-    for name, entry, _ in found:
+    for each in found:
+        output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
+        for note in each.notes:
+            output.line(one_line(f"  {note}", _MAX_COLUMNS))
+        if each.problem:
+            print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
+            code = FAILED
+    usable = [each for each in found if not each.problem]
+    if not usable:
+        return code
+    _require_yes("import_mcp", args, context, name=args.what)
+    for each in usable:
         try:
-            servers.add(name, entry)
+            servers.add(each.name, each.entry)
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED
         else:
-            print_error(context.messages("mcp_added", name=name))
+            print_error(context.messages("mcp_added", name=each.name))
     return code
 
 

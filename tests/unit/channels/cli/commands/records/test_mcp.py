@@ -163,3 +163,23 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
     assert (found.code, found.message) == (USAGE, "--env must be NAME=VALUE.")
     with pytest.raises(LarkspurError, match="no MCP server none"):
         run("mcp", "show", "none")
+
+
+def test_the_file_of_an_editor_is_imported_with_what_was_changed(
+    run: CommandRunner, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    environ["LEVEL"] = "low"
+    file = tmp_path / "mcp.json"
+    file.write_text(
+        """{"servers": {  // of an editor
+          "My clock": {"command": "x", "args": ["${input:level}", "${env:LEVEL}", "${NO:-none}"]},
+          "socket": {"type": "ws", "url": "wss://example.com"},
+        }}"""
+    )
+    imported = run("mcp", "import", str(file), "--yes")
+    assert imported.code == FAILED
+    assert "my-clock: x '${LEVEL}' '${LEVEL}' '${NO:-none}'" in imported.out
+    assert "'My clock' is called my-clock here." in imported.out
+    assert "${input:level} is the variable LEVEL of Larkspur." in imported.out
+    assert "socket: WebSocket is no transport of the protocol" in imported.err
+    assert "x low low none" in run("mcp", "show", "my-clock").out
