@@ -10,7 +10,7 @@ from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport
 from internal.config.loader import Loaded
 from internal.observability.clock import SystemClock
-from internal.skills.installation import add_skill, remove_skill
+from internal.skills.installation import add_skills, remove_skill
 from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
@@ -63,11 +63,12 @@ class SkillAdmin:
                 item.name, item.sha256, LOCAL_OWNER, "cli", accept=True, rules=rules
             )
 
-    def add(self, source: str) -> SkillItem:
-        """Add the skill in a folder or ZIP file."""
-        skill = add_skill(Path(source), self._folder)
-        self._pins.put(skill.folder, None)  # what was reviewed here before is gone
-        return _item(skill)
+    def add(self, source: str) -> tuple[list[SkillItem], list[str]]:
+        """Add the skills in a folder or ZIP file, and return them with why others were not."""
+        skills, problems = add_skills(Path(source), self._folder)
+        for skill in skills:
+            self._pins.put(skill.folder, None)  # what was reviewed here before is gone
+        return [_item(skill) for skill in skills], problems
 
     def remove(self, name: str) -> SkillItem:
         """Remove a skill that was added, and its pin."""

@@ -228,8 +228,8 @@ class SkillAdmin(Protocol):
         """Accept a skill as it was reviewed, and grant rules that it asks for."""
         ...
 
-    def add(self, source: str) -> SkillItem:
-        """Add the skill in a folder or ZIP file."""
+    def add(self, source: str) -> tuple[list[SkillItem], list[str]]:
+        """Add the skills in a folder or ZIP file, and return them with why others were not."""
         ...
 
     def remove(self, name: str) -> SkillItem:

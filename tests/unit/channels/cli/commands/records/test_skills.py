@@ -1,5 +1,6 @@
 """`larkspur skills`."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,30 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
         assert (found.code, found.message[:6]) == (USAGE, "Usage:")
     with pytest.raises(LarkspurError, match="no skill 'none'"):
         run("skills", "show", "none")
+
+
+def test_a_collection_is_added_and_reviewed_in_one_go(
+    run: CommandRunner, source: Path, tmp_path: Path
+) -> None:
+    collection = tmp_path / "collection"
+    for name in ("reports", "charts"):
+        folder = collection / "plugins" / "office" / "skills" / name
+        shutil.copytree(source, folder)
+        text = (folder / "SKILL.md").read_text().replace("name: reports", f"name: {name}")
+        (folder / "SKILL.md").write_text(text)
+    (collection / "empty").mkdir()
+    (collection / "empty" / "SKILL.md").write_text("")
+    added = run("skills", "add", str(collection))
+    assert added.code == FAILED
+    assert f"{collection}/empty/SKILL.md, line 1: the skill has no description" in added.err
+    assert "Added 2 skills: charts, reports. They are not used before a review" in added.err
+    refused = run("skills", "review", "--all")
+    assert (refused.code, state(run)) == (WAITING, ["not reviewed"] * 2)
+    assert refused.out.count("scripts/run.py") == 2
+    assert run("skills", "review", "--all", "--rule", "shell(git *)").code == USAGE
+    assert run("skills", "review", "--all", "reports").code == USAGE
+    assert run("skills", "review", "--all", "--yes").code == OK
+    assert state(run) == ["offered"] * 2
+    assert "No skill needs a review" in run("skills", "review", "--all").err
+    assert run("skills", "remove", "reports", "charts").code == OK
+    assert state(run) == []
