@@ -115,7 +115,13 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
-from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
+from larkspur.extensions import (
+    command_means,
+    denied_hosts,
+    open_mcp_servers,
+    open_skills,
+    skill_folders,
+)
 from larkspur.file_storage import (
     NO_HOST,
     changes_folder,
@@ -316,7 +322,9 @@ async def open_services(
             skills=skills,
             mcp_servers=mcp_servers,
             reviews=Reviews(
-                PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
+                PinnedSkillReviews(
+                    skills, SkillPins(loaded.home), TOOL_SPECS, command_means(loaded)
+                ),
                 ServerReviews(mcp_servers),
             ),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, trust),

@@ -15,7 +15,7 @@ from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.storage.database_url import open_database
-from larkspur.extensions import SKILLS_FOLDER, open_skills
+from larkspur.extensions import SKILLS_FOLDER, command_means, open_skills
 from larkspur.task_defaults import TOOL_SPECS
 
 
@@ -30,7 +30,8 @@ class SkillAdmin:
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())
-        self._reviews = PinnedSkillReviews(self._library, self._pins, TOOL_SPECS)
+        means = command_means(loaded)
+        self._reviews = PinnedSkillReviews(self._library, self._pins, TOOL_SPECS, means)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""
@@ -50,6 +51,7 @@ class SkillAdmin:
                 for each in report.invisible
             ],
             requested=[(each.entry, each.rule, each.refusal) for each in report.requested],
+            lacks=report.lacks,
         )
 
     def accept(self, item: SkillItem, rules: Sequence[str]) -> None:

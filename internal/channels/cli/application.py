@@ -199,7 +199,7 @@ class SkillReport(NamedTuple):
     """What a person should know of a skill. `files` are path, size and where a link leads.
 
     `requested` are the entries of `allowed-tools`, each with a rule that a person may grant, or
-    with why there is none.
+    with why there is none. `lacks` are sentences on what its scripts need and commands do not have.
     """
 
     item: SkillItem
@@ -208,6 +208,7 @@ class SkillReport(NamedTuple):
     binary: Sequence[str]
     invisible: Sequence[str]
     requested: Sequence[tuple[str, str, str]]
+    lacks: Sequence[str]
 
 
 class SkillAdmin(Protocol):

@@ -194,6 +194,10 @@ def _show(report: SkillReport, context: CommandContext, output: CommandOutput) -
         key = f"requested_{refusal.replace(' ', '_')}" if refusal else "requested_rule"
         answer = context.messages(key, rule=rule)
         output.line(one_line(f"  {entry}: {answer}", 2 * _MAX_COLUMNS))
-    for title, lines in (("problem", item.problems), ("invisible character", report.invisible)):
+    for title, lines in (
+        ("problem", item.problems),
+        ("invisible character", report.invisible),
+        ("lacking", report.lacks),
+    ):
         for line in lines:
             output.line(f"{title}: {one_line(line, _MAX_COLUMNS)}")

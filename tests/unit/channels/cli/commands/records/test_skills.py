@@ -16,7 +16,7 @@ def source(tmp_path: Path) -> Path:
     (folder / "scripts").mkdir(parents=True)
     header = "name: reports\ndescription: Writes reports.\nallowed-tools: Bash(git *)"
     (folder / "SKILL.md").write_text(f"---\n{header}\n---\nsee\u202ethis")
-    (folder / "scripts" / "run.py").write_text("1")
+    (folder / "scripts" / "run.py").write_text("import a_package_of_the_test")
     return folder
 
 
@@ -99,6 +99,20 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
         assert (found.code, found.message[:6]) == (USAGE, "Usage:")
     with pytest.raises(LarkspurError, match="no skill 'none'"):
         run("skills", "show", "none")
+
+
+def test_a_review_names_what_commands_lack_for_the_scripts(
+    run: CommandRunner, source: Path, environ: dict[str, str]
+) -> None:
+    run("skills", "add", str(source))
+    assert "lacking" not in run("skills", "show", "reports").out
+    environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
+    shown = run("skills", "show", "reports").out
+    assert "lacking: Its scripts need the Python packages a-package-of-the-test, which" in shown
+    requirements = Path(environ["HOME"], "packages.txt")
+    requirements.write_text("A_package.of-the-test==1.0\n")
+    environ["LARKSPUR_SANDBOX__PACKAGES"] = str(requirements)
+    assert "lacking" not in run("skills", "show", "reports").out
 
 
 def test_a_collection_is_added_and_reviewed_in_one_go(
