@@ -95,7 +95,8 @@ def _convert_command(entry: dict[str, Any]) -> None:
         entry |= {key: command[key] for key in ("args", "env") if command.get(key) is not None}
     elif isinstance(command, list) and command:
         entry["command"], *first = command
-        entry["args"] = [*first, *entry.get("args", ())]
+        more = entry.get("args")
+        entry["args"] = [*first, *(more if isinstance(more, list) else ())]
 
 
 def _convert_keys(entry: dict[str, Any]) -> None:
@@ -112,8 +113,10 @@ def _convert_keys(entry: dict[str, Any]) -> None:
 
 
 def _convert_type(entry: dict[str, Any]) -> None:
-    kind = entry.pop("transport", None) or entry.pop("type", None)
+    kind = entry.pop("transport", None) or entry.get("type")
     entry.pop("type", None)
+    if not isinstance(kind, str | None):
+        raise ValueError("its type is no text.")
     if kind in {"ws", "websocket"}:
         raise ValueError(
             "WebSocket is no transport of the protocol; ask who runs the server for an address with"
@@ -125,7 +128,7 @@ def _convert_type(entry: dict[str, Any]) -> None:
         if not entry.get("command") and not entry.get("url") and "settings" in entry:
             raise ValueError("an extension of an editor starts it; give the server's command.")
         return
-    own = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
+    own = _TYPES.get(kind, kind)
     # remote is any transport over HTTP
     if kind != "remote" and not (own == "stdio" and entry.get("command")):
         entry["type"] = own
@@ -147,16 +150,21 @@ def _convert_times(entry: dict[str, Any]) -> None:
 
 def _convert_credentials(entry: dict[str, Any]) -> None:
     """Replace the keys that name variables by the variables."""
-    headers = dict(entry.get("headers") or {}) if _is_mapping(entry.get("headers", {})) else {}
+    headers: dict[str, str] = {}
     if name := entry.pop("bearer_token_env_var", ""):
-        headers.setdefault("Authorization", f"Bearer ${{{name}}}")
-    named = entry.pop("env_http_headers", {})
-    headers |= {key: f"${{{name}}}" for key, name in dict(named).items()}
-    if headers:
-        entry["headers"] = headers
+        headers["Authorization"] = f"Bearer ${{{name}}}"
+    if isinstance(named := entry.pop("env_http_headers", None), Mapping):
+        headers |= {str(key): f"${{{name}}}" for key, name in named.items()}
+    _add(entry, "headers", headers)
     if isinstance(names := entry.pop("env_vars", None), list):
-        passed = {name: f"${{{name}}}" for name in names if isinstance(name, str)}
-        entry["env"] = passed | dict(entry.get("env") or {})
+        _add(entry, "env", {name: f"${{{name}}}" for name in names if isinstance(name, str)})
+
+
+def _add(entry: dict[str, Any], key: str, values: Mapping[str, str]) -> None:
+    """Add values to a mapping of an entry, which has precedence."""
+    given = entry.get(key, {})
+    if values and isinstance(given, Mapping):
+        entry[key] = {**values, **given}
 
 
 def _leave_out(entry: dict[str, Any], notes: list[str]) -> None:
@@ -171,10 +179,6 @@ def _leave_out(entry: dict[str, Any], notes: list[str]) -> None:
             del entry[key]
         if found:
             notes.append(f"Left out: {', '.join(found)}; {reason}.")
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
 
 
 class _Values:

@@ -67,7 +67,8 @@ async def _check_stream(response: httpx2.Response) -> None:
     if response.status_code == HTTPStatus.OK and kind.startswith(_EVENT_STREAM):
         return
     await response.aread()
-    raise ServerFailure(_reason(response) or f"it does not begin a stream of events, but {kind}")
+    reason = _reason(response) or f"it answers with {kind or 'nothing'}"
+    raise ServerFailure(f"it begins no stream of HTTP+SSE: {reason}")
 
 
 async def _endpoint(url: str, events: AsyncIterator[httpx2.ServerSentEvent]) -> str:

@@ -94,7 +94,7 @@ def _opened(source: Path) -> Iterator[list[_Candidate]]:
     if source.is_dir():
         yield [
             _Candidate(str(each.folder), partial(_copy, each.folder), each.problem)
-            for each in _found(source)
+            for each in skills_in(source)
         ]
         return
     try:
@@ -107,7 +107,7 @@ def _opened(source: Path) -> Iterator[list[_Candidate]]:
         raise SkillRefused(f"{source} cannot be added: {describe_system_error(error)}") from error
 
 
-def _found(source: Path) -> list[FoundSkill]:
+def skills_in(source: Path) -> list[FoundSkill]:
     """Return the skills of a folder, those in folders with a dot only if there are no others."""
     place = SkillPlace(source.absolute(), "own", Path(os.path.realpath(source)), is_expected=True)
     for in_dot_folders in (False, True):

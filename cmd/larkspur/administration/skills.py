@@ -10,10 +10,11 @@ from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport
 from internal.config.loader import Loaded
 from internal.observability.clock import SystemClock
-from internal.skills.installation import add_skills, remove_skill
+from internal.skills.installation import add_skills, remove_skill, skills_in
 from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
+from internal.skills.skill_places import FoundSkill
 from internal.storage.database_url import open_database
 from larkspur.extensions import SKILLS_FOLDER, command_means, open_skills
 from larkspur.task_defaults import TOOL_SPECS
@@ -80,8 +81,12 @@ class SkillAdmin:
         return _item(skill)
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skill in a folder."""
-        return list(read_skill(Path(folder).absolute()).warnings)
+        """Return what is unusual about the skills in a folder, and why others are not usable."""
+        place = Path(folder).absolute()
+        problems: list[str] = []
+        for each in skills_in(place) or [FoundSkill(place, place.name)]:
+            problems += [each.problem] if each.problem else read_skill(each.folder).warnings
+        return problems
 
 
 def _item(skill: Skill) -> SkillItem:

@@ -238,7 +238,7 @@ class SkillAdmin(Protocol):
         ...
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skill in a folder."""
+        """Return what is unusual about the skills in a folder."""
         ...
 
 

@@ -1,5 +1,6 @@
 """Definitions of servers: strict about types, lenient about keys of other programs."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -78,6 +79,21 @@ def test_the_keys_of_other_programs_are_understood_and_what_has_no_effect_is_a_w
 def test_what_cannot_be_used_is_refused_with_a_reason(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         parse(**entry)
+
+
+FOREIGN = (
+    *("transport", "type", "command", "args", "env", "headers", "url", "httpUrl", "enabled"),
+    *("timeout", "startup_timeout_ms", "bearer_token_env_var", "env_http_headers", "env_vars"),
+    *("settings", "oauth", "disabledTools", "environment", "cwd"),
+)
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_odd_values_are_refused_with_a_sentence_or_used(key: str) -> None:
+    for value in (None, True, 3, -1.5, "", "x", "${a:b}", [], [1], ["x", None], {}, {"a": 1}):
+        for entry in ({}, {"command": "x"}, {"url": "https://example.com"}):
+            with contextlib.suppress(DefinitionError):
+                parse(**{**entry, key: value})
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a__b", "a_", "é", "a/b", "x" * 41])

@@ -90,7 +90,7 @@ def test_the_check_of_a_folder_names_what_is_unusual(run: CommandRunner, source:
     assert found.code == FAILED
     assert "differs from the folder's, other" in found.out
     with pytest.raises(LarkspurError, match="is missing"):
-        run("skills", "check", str(source.parent))
+        run("skills", "check", str(renamed / "scripts"))
 
 
 def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
@@ -124,6 +124,7 @@ def test_a_collection_is_added_and_reviewed_in_one_go(
         shutil.copytree(source, folder)
         text = (folder / "SKILL.md").read_text().replace("name: reports", f"name: {name}")
         (folder / "SKILL.md").write_text(text)
+    assert run("skills", "check", str(collection)).code == OK
     (collection / "empty").mkdir()
     (collection / "empty" / "SKILL.md").write_text("")
     added = run("skills", "add", str(collection))
