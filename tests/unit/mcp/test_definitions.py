@@ -1,6 +1,7 @@
 """Definitions of servers: strict about types, lenient about keys of other programs."""
 
 import contextlib
+import itertools
 from typing import Any
 
 import pytest
@@ -90,10 +91,11 @@ FOREIGN = (
 
 @pytest.mark.parametrize("key", FOREIGN)
 def test_odd_values_are_refused_with_a_sentence_or_used(key: str) -> None:
-    for value in (None, True, 3, -1.5, "", "x", "${a:b}", [], [1], ["x", None], {}, {"a": 1}):
-        for entry in ({}, {"command": "x"}, {"url": "https://example.com"}):
-            with contextlib.suppress(DefinitionError):
-                parse(**{**entry, key: value})
+    odd: list[Any] = [None, True, 3, -1.5, "", "x", "${a:b}", [], [1], ["x", None], {}, {"a": 1}]
+    starts: list[dict[str, Any]] = [{}, {"command": "x"}, {"url": "https://example.com"}]
+    for value, start in itertools.product(odd, starts):
+        with contextlib.suppress(DefinitionError):
+            parse(**{**start, key: value})
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a__b", "a_", "é", "a/b", "x" * 41])
