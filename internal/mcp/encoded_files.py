@@ -14,6 +14,7 @@ _DATA_URL = (
     r"data:(?P<type>[\w.+-]+(?:\\?/[\w.+-]+)?)?(?:;[\w.=+-]{0,200}){0,5};base64,"
     rf"(?P<data>{_ENCODED})"
 )
+_PICTURE_START = re.compile(rf"\s*{_PICTURE}")
 _FOUND = re.compile(rf"{_DATA_URL}|(?<![A-Za-z0-9+/_-])(?P<picture>{_PICTURE})")
 _BLANKS = re.compile(r"\s+|\\[rn]|\\(?=/)")
 _PREFIX = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
@@ -37,6 +38,11 @@ def find_encoded(text: str) -> Iterator[EncodedFile]:
         if not media_type.startswith(_TEXTS):
             data = found["data"] or found["picture"]
             yield EncodedFile(found.start(), found.end(), data, media_type)
+
+
+def is_picture_text(data: str) -> bool:
+    """Return True for base64 that begins like that of a picture."""
+    return _PICTURE_START.match(data) is not None
 
 
 def decoded(data: str) -> bytes:

@@ -115,7 +115,8 @@ def _convert_keys(entry: dict[str, Any]) -> None:
 def _convert_type(entry: dict[str, Any]) -> None:
     kind = entry.pop("transport", None) or entry.get("type")
     entry.pop("type", None)
-    if not isinstance(kind, str | None):
+    is_text = kind is None or isinstance(kind, str)
+    if not is_text:
         raise ValueError("its type is no text.")
     if kind in {"ws", "websocket"}:
         raise ValueError(

@@ -19,7 +19,7 @@ from internal.agent.domain.text import escape_hidden, mark_untrusted, truncate_l
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.mcp.elicitation import DECLINED_KEY
-from internal.mcp.encoded_files import decoded, find_encoded
+from internal.mcp.encoded_files import decoded, find_encoded, is_picture_text
 from internal.mcp.repeated_content import is_repeated
 from internal.mcp.server_messages import LOGGED_KEY
 
@@ -127,7 +127,8 @@ class ResultReader:
             return f"[Resource {_uri(resource.uri)}]\n{text}"
         is_data = resource.uri.startswith(_DATA_SCHEME)
         name = "" if is_data else resource.uri.rstrip("/").rpartition("/")[2]
-        if resource.mime_type.startswith("image/"):
+        is_picture = not resource.mime_type and is_picture_text(resource.blob or "")
+        if is_picture or resource.mime_type.startswith("image/"):
             return await files.add_picture(resource.blob or "", resource.mime_type)
         return await files.add(name or "resource", resource.blob or "", resource.mime_type)
 
