@@ -103,7 +103,7 @@ def open_mcp_servers(loaded: Loaded) -> McpServers:
         version=VERSION,
         logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
         deny=denied_hosts(loaded),
-        own_path=loaded.environ.get("PATH", ""),
+        environ=loaded.environ,
     )
 
 

@@ -587,6 +587,7 @@ def _web_services(
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),
+        plain=services.plain,
     )
 
 

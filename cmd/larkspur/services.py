@@ -30,6 +30,7 @@ from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.mentions import MentionTool
+from internal.agent.app.plain_completions import PlainCompletions
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.runs.call_repairs import CallRepairCounts
@@ -139,6 +140,7 @@ from larkspur.file_storage import (
     spans_hosts,
     working_host,
 )
+from larkspur.plain_model import open_plain_completions
 from larkspur.prompts import make_prompt_builder
 from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
@@ -202,6 +204,7 @@ class GatewayServices(Services, frozen=True, kw_only=True):
     documents: DocumentReader
     registry: ProcessRegistry
     webhooks: WebhookSender
+    plain: PlainCompletions
     preload: Callable[[], None]
     """Starts reading in the background what the first run needs."""
 
@@ -394,6 +397,14 @@ async def open_gateway(
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services, lessons),
+        open_plain_completions(
+            loaded.settings,
+            services.database,
+            services.stores,
+            clock=services.clock,
+            book=services.model_book,
+            lessons=lessons,
+        ) as plain,
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -436,6 +447,7 @@ async def open_gateway(
                 clock=services.clock,
                 leadership=services.leaderships.of_webhooks(),
             ),
+            plain=plain,
             preload=partial(_preload, services, model),
         )
 

@@ -269,11 +269,16 @@ class ServerConnection:
                 await self._list(session)
         except TimeoutError as error:
             said = f": {endpoint.failure}" if endpoint.failure else ""
-            raise ServerFailure(f"it did not start in {seconds:g} s{said}") from error
+            known = endpoint.describe_failure("")
+            raise ServerFailure(
+                f"it did not start in {seconds:g} s{said}",
+                refused=known.refused,
+                refused_addresses=known.refused_addresses,
+            ) from error
         except LoginRequired:
             raise
         except ServerFailure as error:
-            raise ServerFailure(endpoint.failure or str(error)) from error
+            raise endpoint.describe_failure(str(error)) from error
         logger.info(
             "mcp server connected",
             extra={"server": self.definition.name, "protocol": session.protocol},

@@ -20,6 +20,8 @@ from internal.mcp.relaxed_json import parse_relaxed
 logger = logging.getLogger(__name__)
 
 DEFINITIONS_FILE = "mcp.json"
+PACKAGES_FOLDER = "mcp-packages"
+"""Where the packages of servers are installed, in the home folder."""
 SETTING = "mcp.servers"
 MAX_SERVERS = 100
 
@@ -65,8 +67,20 @@ class DefinitionFiles:
         """
         return parse_definition(name, entry, self._expand, str(self.path))
 
-    def add(self, name: str, entry: Mapping[str, Any]) -> ServerDefinition:
+    def entry(self, name: str) -> Mapping[str, Any] | None:
+        """Return an entry of the file as it is written, None if the file has no such one."""
+        try:
+            found = _entries(_read_document(self.path)[0], self.path).get(name)
+        except DefinitionError:
+            return None
+        return found if isinstance(found, Mapping) else None
+
+    def add(
+        self, name: str, entry: Mapping[str, Any], *, replace: bool = False
+    ) -> ServerDefinition:
         """Write an entry to the file, and return its definition.
+
+        With `replace` it takes the place of one in the file.
 
         Raises:
             DefinitionError: it cannot be used, or there is a server of this name.
@@ -76,13 +90,22 @@ class DefinitionFiles:
         with locked(self.path):
             document = _read_writable(self.path)
             entries = _entries(document, self.path)
-            if name in self._settings or name in entries:
-                raise DefinitionError(f"There is an MCP server {name} already; remove it first.")
-            if len(entries) >= MAX_SERVERS:
+            if name in self._settings or (name in entries and not replace):
+                raise DefinitionError(_taken(name))
+            if len({**entries, name: {}}) > MAX_SERVERS:
                 raise DefinitionError(f"{self.path} has {MAX_SERVERS} servers, as many as it may.")
             document[SERVERS_KEY] = {**entries, name: dict(entry)}
             write_json(self.path, document)
         return definition
+
+    def check_addition(self, name: str, *, replace: bool) -> None:
+        """Check that a server of this name can be added.
+
+        Raises:
+            DefinitionError: there is one.
+        """
+        if name in self._settings or (self.entry(name) is not None and not replace):
+            raise DefinitionError(_taken(name))
 
     def remove(self, name: str) -> None:
         """Remove an entry from the file.
@@ -126,6 +149,10 @@ class DefinitionFiles:
         for problem in problems.values():
             logger.warning("mcp definition is not used", extra={"problem": problem})
         return Definitions(servers, problems)
+
+
+def _taken(name: str) -> str:
+    return f"There is an MCP server {name} already; remove it first: larkspur mcp remove {name}"
 
 
 def _read_document(path: Path) -> tuple[dict[str, Any], bool]:

@@ -63,6 +63,8 @@ class _Entry(msgspec.Struct, frozen=True):
     type: Literal["stdio", "http", "sse"] | None = None
     disabled: bool = False
     description: str = ""
+    download: tuple[str, ...] = ()
+    package: str = ""
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     network: NetworkSetting = "off"
@@ -83,8 +85,9 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     `transport` is how an address is spoken to, None to find out.
     `read_only` and `writable` are absolute paths that an isolated command sees, `links` those that
     pass symbolic links with the places to which they lead, `network` the rules for the hosts that
-    it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
-    are sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
+    it reaches. `package` is the installed one that the command is of, `download` the command line
+    that asked for it. `risk` holds for the tools that `risks` does not name. `warnings` are
+    sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
     """
 
     name: str
@@ -101,6 +104,8 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     issuer: str = ""
     scopes: tuple[str, ...] = ()
     disabled: bool = False
+    download: tuple[str, ...] = ()
+    package: str = ""
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     links: dict[str, str] = {}
@@ -130,6 +135,8 @@ class ServerDefinition(msgspec.Struct, frozen=True):
             facts.append(self.links)
         if self.transport == "sse":
             facts.append(self.transport)
+        if self.package:
+            facts.append(self.package)
         return _digest(json.dumps(facts, sort_keys=True))
 
     @property
@@ -208,7 +215,8 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
     for variable in entry.env:
         if not _VARIABLE_NAME.fullmatch(variable):
             raise ValueError(f"{variable[:80]!a} is not the name of an environment variable.")
-    if any("\0" in text for text in (entry.command, *entry.args, *entry.env.values())):
+    words = (entry.command, *entry.args, *entry.download, entry.package)
+    if any("\0" in text for text in (*words, *entry.env.values())):
         raise ValueError("the command contains a NUL character.")
     for header, value in entry.headers.items():
         if not _HEADER_NAME.fullmatch(header) or header.lower() in _OWN_HEADERS:

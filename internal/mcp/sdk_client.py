@@ -300,6 +300,16 @@ class ServerEndpoint:
         """Why the process has ended, or the end of what it wrote; "" if nothing is known."""
         return self._process.failure if self._process else ""
 
+    def describe_failure(self, otherwise: str) -> ServerFailure:
+        """Return why the process has ended, with what it may not reach; `otherwise` if unknown."""
+        if self._process is None:
+            return ServerFailure(otherwise)
+        return ServerFailure(
+            self._process.failure or otherwise,
+            refused=self._process.refused,
+            refused_addresses=self._process.refused_addresses,
+        )
+
     @property
     def received_bytes(self) -> int:
         """How much the process has written."""

@@ -22,10 +22,14 @@ class Reply:
 
     @property
     def error(self) -> dict[str, str]:
-        """The one shape of errors; fails when the body has another one."""
+        """The one shape of errors; fails when the body has another one.
+
+        Those of OpenAI's API have two more members.
+        """
         body = self.json()
         assert set(body) == {"error"}, body
-        assert set(body["error"]) == {"code", "message", "request_id"}, body
+        more = {"type", "param"} if "type" in body["error"] else set()
+        assert set(body["error"]) == {"code", "message", "request_id", *more}, body
         assert body["error"]["message"], body
         error: dict[str, str] = body["error"]
         return error

@@ -159,7 +159,7 @@ class ToolItem(NamedTuple):
 class InstructionItem(NamedTuple):
     """A text that the model follows. `name` is its file, `size` its size in bytes."""
 
-    source: Literal["owner", "chat", "folder"]
+    source: Literal["owner", "chat", "folder", "caller"]
     name: str
     text: str
     size: int
@@ -290,14 +290,30 @@ class McpReport(NamedTuple):
 class McpNeeds(NamedTuple):
     """What the command of a server lacks to start here.
 
-    `problem` is the end of a sentence, `flags` are options of `larkspur mcp add` with the command,
-    "" if none helps. `entry` has them. `install` is a command that makes the network unnecessary.
+    `problem` is the end of a sentence, and nothing that a person could agree to helps if it
+    `is_hopeless`. `entry` is complete, but for packages: `download` are those to install, from the
+    `hosts`, "" for none. `reads` are the paths that the command gets, `network` the hosts that it
+    gets for good, "" for none. `install` is a command that makes the network unnecessary.
     """
 
     problem: str
-    flags: str
+    is_hopeless: bool
     entry: Mapping[str, Any]
+    reads: Sequence[str] = ()
+    network: str = ""
+    download: str = ""
+    hosts: Sequence[str] = ()
     install: str = ""
+
+
+class McpInstalled(NamedTuple):
+    """The entry of a server whose packages are installed.
+
+    `failed_scripts` is true if they were installed without their own scripts, since these failed.
+    """
+
+    entry: Mapping[str, Any]
+    failed_scripts: bool
 
 
 class McpAdmin(Protocol):
@@ -311,8 +327,21 @@ class McpAdmin(Protocol):
         """Return what the command of an entry lacks to start. It is not started."""
         ...
 
+    def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
+        """Return sentences about hosts that the command of an entry cannot reach as written."""
+        ...
+
+    def install(
+        self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
+    ) -> McpInstalled:
+        """Install the packages that a command downloads, and return an entry that starts them.
+
+        `on_progress` is told every few seconds for how many seconds this has run.
+        """
+        ...
+
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
-        """Add a server, which needs a review."""
+        """Add a server, which needs a review. One that was never accepted is replaced."""
         ...
 
     def remove(self, name: str) -> None:

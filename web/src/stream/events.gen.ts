@@ -74,9 +74,9 @@ export interface ContextCompression {
   reason: "provider_refused" | "window";
 }
 
-/** A part of a request to the model, in estimated tokens. `rules` are those of Larkspur and the profile. `owner`, `chat` and `folder` are instructions, `name` is their file. `skills` describes those that can be loaded. */
+/** A part of a request to the model, in estimated tokens. `rules` are those of Larkspur and the profile. `owner`, `chat`, `folder` and `caller` are instructions, `name` is their file. `skills` describes those that can be loaded. */
 export interface ContextPart {
-  kind: "chat" | "conversation" | "folder" | "loaded_skills" | "owner" | "rules" | "skills" | "tools";
+  kind: "caller" | "chat" | "conversation" | "folder" | "loaded_skills" | "owner" | "rules" | "skills" | "tools";
   tokens: number;
   name?: string;
 }

@@ -5,10 +5,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import LarkspurError
-from internal.channels.cli.application import McpAdmin, McpReport
+from internal.channels.cli.application import McpAdmin, McpNeeds, McpReport
 from internal.channels.cli.command_output import CommandOutput, one_line
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.commands.confirmation import confirms
@@ -34,6 +34,14 @@ _PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
+
+
+class _Prepared(NamedTuple):
+    """A server to add, and what its command needs, None for nothing."""
+
+    name: str
+    entry: Mapping[str, Any]
+    needs: McpNeeds | None
 
 
 def register(subparsers: Subparsers) -> None:
@@ -135,7 +143,8 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
     """Add a server.
 
     Raises:
-        CliExit: there is neither a command nor a URL, or both; or the command cannot start.
+        CliExit: there is neither a command nor a URL, or both; the command cannot start, or the
+            answer is no.
     """
     command = list(map(decode_argument, args.rest))
     if bool(command) == bool(args.url):
@@ -157,32 +166,75 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
         )
         if value
     }
-    item = servers.add(args.what, _completed(servers, args, context, entry))
-    print_error(context.messages("mcp_added", name=item.name))
-    return OK
+    needs = _needs(servers, args.what, entry, context)
+    if needs is not None and (needs.download or needs.network):
+        question = "mcp_install_and_add" if needs.download else "add_with_network"
+        _require_yes(question, args, context, name=args.what)
+    prepared = _Prepared(args.what, needs.entry if needs else entry, needs)
+    return _add_entry(servers, prepared, context)
 
 
-def _completed(
-    servers: McpAdmin, args: Namespace, context: CommandContext, entry: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return the entry with what its command needs to start, if a person agrees.
+def _needs(
+    servers: McpAdmin, name: str, entry: Mapping[str, Any], context: CommandContext
+) -> McpNeeds | None:
+    """Return what a command needs to start, after telling it.
 
     Raises:
-        CliExit: it cannot start, or the answer is no; without a terminal there is no answer.
+        CliExit: it cannot start.
     """
-    needs = servers.needs(args.what, entry)
+    needs = servers.needs(name, entry)
     if needs is None:
-        return entry
-    facts = {"name": args.what, "flags": needs.flags, "install": needs.install}
-    lines = [context.messages("mcp_cannot_start", problem=needs.problem, **facts)]
-    lines += [context.messages("mcp_needs", **facts)] if needs.flags else []
-    lines += [context.messages("mcp_install", **facts)] if needs.install else []
+        return None
+    facts = {"name": name, "install": needs.install, "packages": needs.download}
+    lines = []
+    if needs.is_hopeless:
+        lines.append(context.messages("mcp_cannot_start", problem=needs.problem, **facts))
+    if needs.reads and not needs.is_hopeless:
+        lines.append(context.messages("mcp_reads", paths=", ".join(needs.reads), **facts))
+    if needs.download:
+        lines.append(context.messages("mcp_downloads", hosts=", ".join(needs.hosts), **facts))
+    if needs.network:
+        lines.append(context.messages("mcp_network", problem=needs.problem, **facts))
+    if needs.install and not needs.download:
+        lines.append(context.messages("mcp_install", **facts))
     for line in lines:
         print_error(one_line(line, _MAX_COLUMNS))
-    if not needs.flags:
-        raise CliExit(FAILED, context.messages("mcp_not_added", name=args.what))
-    _require_yes("add_with_needs", args, context, name=args.what)
-    return needs.entry
+    if needs.is_hopeless:
+        raise CliExit(FAILED, context.messages("mcp_not_added", name=name))
+    return needs
+
+
+def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) -> int:
+    """Install and add a server, and start a command to list its tools. Return the exit code."""
+    name, entry, needs = prepared
+    if needs is not None and needs.download:
+
+        def report(seconds: int) -> None:
+            key = "mcp_downloading" if seconds else "mcp_downloads_now"
+            text = context.messages(key, packages=needs.download, seconds=seconds)
+            print_error(one_line(text, _MAX_COLUMNS))
+
+        installed = servers.install(name, entry, report)
+        entry = installed.entry
+        if installed.failed_scripts:
+            print_error(context.messages("mcp_without_scripts", packages=needs.download))
+    for sentence in servers.limits(name, entry):
+        print_error(one_line(sentence, _MAX_COLUMNS))
+    servers.add(name, entry)
+    if not entry.get("command"):
+        print_error(context.messages("mcp_added", name=name))
+        return OK
+    try:
+        found = servers.test(name)
+    except LarkspurError as error:
+        print_error(one_line(str(error), _MAX_COLUMNS))
+        print_error(context.messages("mcp_added_unstarted", name=name))
+        return FAILED
+    names = ", ".join(tool for tool, *_ in found.tools)
+    text = context.messages("mcp_tools", name=name, count=len(found.tools), tools=names)
+    print_error(one_line(text, _MAX_COLUMNS))
+    print_error(context.messages("mcp_added", name=name))
+    return OK
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
@@ -206,7 +258,7 @@ def _network(hosts: list[str]) -> str | list[str]:
 def _import(
     servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
 ) -> int:
-    """Show the servers of a file, and add them if a person agrees. None is started.
+    """Show the servers of a file, and add them if a person agrees. Commands are started once.
 
     One that cannot be added is reported, and the others are added.
 
@@ -215,6 +267,7 @@ def _import(
     """
     found = servers.read_file(args.what)
     code = OK
+    prepared: list[_Prepared] = []
     for each in found:
         output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
         for note in each.notes:
@@ -222,18 +275,26 @@ def _import(
         if each.problem:
             print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
             code = FAILED
-    usable = [each for each in found if not each.problem]
-    if not usable:
-        return code
-    _require_yes("import_mcp", args, context, name=args.what)
-    for each in usable:
+            continue
         try:
-            servers.add(each.name, each.entry)
+            needs = _needs(servers, each.name, each.entry, context)
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED
+        except CliExit as error:
+            print_error(str(error))
+            code = FAILED
         else:
-            print_error(context.messages("mcp_added", name=each.name))
+            prepared.append(_Prepared(each.name, needs.entry if needs else each.entry, needs))
+    if not prepared:
+        return code
+    _require_yes("import_mcp", args, context, name=args.what)
+    for one in prepared:
+        try:
+            code = _add_entry(servers, one, context) or code
+        except LarkspurError as error:
+            print_error(one_line(str(error), _MAX_COLUMNS))
+            code = FAILED
     return code
 
 

@@ -26,7 +26,7 @@ def test_a_server_is_added_tested_reviewed_and_removed(run: CommandRunner) -> No
     added = run("mcp", "add", "tested", *options, "--", *SERVER, "hidden")
     assert (added.code, states(run)) == (OK, [("not reviewed", 0)])
     assert "larkspur mcp review tested" in added.err
-    assert "not known before a test" in run("mcp", "show", "tested").out
+    assert "tested starts. Its tools (1): mcp__tested__echo\n" in added.err
     assert run("mcp", "test", "tested").code == OK
     refused = run("mcp", "review", "tested")
     assert (refused.code, states(run)) == (WAITING, [("not reviewed", 0)])
@@ -86,19 +86,27 @@ def test_a_server_that_does_not_start_says_why(run: CommandRunner) -> None:
     assert states(run) == [("not reviewed", 0)]
 
 
-def test_a_program_outside_of_path_is_added_with_its_path_after_a_yes(
+def test_a_program_outside_of_path_is_added_with_its_path(
     run: CommandRunner, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     program = tmp_path / "own-server"
-    program.write_text("#!/bin/sh\n")
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(SERVER)} plain\n")
     program.chmod(0o755)
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
-    refused = run("mcp", "add", "tested", "--", "own-server", "x")
-    assert (refused.code, states(run)) == (WAITING, [])
-    assert "tested cannot start: commands do not find own-server.\n" in refused.err
-    assert f"It needs these options: -- {program} x\n" in refused.err
-    assert run("mcp", "add", "tested", "--yes", "--", "own-server", "x").code == OK
+    assert run("mcp", "add", "tested", "--", "own-server", "x").code == OK
     assert f"\n{program} x\n" in run("mcp", "show", "tested").out
+
+
+def test_a_server_that_was_never_accepted_is_replaced(run: CommandRunner) -> None:
+    failed = run("mcp", "add", "tested", "--risk", "read", "--", *SERVER, "exits")
+    assert failed.code == FAILED
+    assert "it exited with 7: starting on stderr" in failed.err
+    assert "Adding it again replaces it." in failed.err
+    assert run("mcp", "add", "tested", "--", *SERVER, "plain").code == OK
+    run("mcp", "review", "tested", "--yes")
+    with pytest.raises(LarkspurError, match="already; remove it first: larkspur mcp remove tested"):
+        run("mcp", "add", "tested", "--", *SERVER, "plain")
+    assert states(run) == [("offered", 5)]
 
 
 def test_a_program_that_does_not_exist_is_not_added(run: CommandRunner) -> None:
@@ -132,11 +140,11 @@ def test_an_isolated_server_that_was_added_without_its_files_says_what_it_lacks(
 ) -> None:
     run("mcp", "add", "tested", "--", *SERVER, "plain")
     environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
-    with pytest.raises(LarkspurError, match=r"remove it and add it with --read ") as caught:
+    with pytest.raises(LarkspurError, match=r"; add it with: larkspur mcp add ") as caught:
         run("mcp", "test", "tested")
-    flags = shlex.split(str(caught.value).partition(" add it with ")[2].removesuffix("."))
-    run("mcp", "remove", "tested")
-    assert run("mcp", "add", "tested", *flags).code == OK
+    command = str(caught.value).partition("; add it with: larkspur ")[2].removesuffix(".")
+    assert "--read " in command
+    assert run(*shlex.split(command)).code == OK
     assert run("mcp", "test", "tested").code == OK
 
 
@@ -170,16 +178,21 @@ def test_the_file_of_an_editor_is_imported_with_what_was_changed(
 ) -> None:
     environ["LEVEL"] = "low"
     file = tmp_path / "mcp.json"
+    command = json.dumps(SERVER[0])
+    args = json.dumps([*SERVER[1:], "plain"]).removesuffix("]")
     file.write_text(
-        """{"servers": {  // of an editor
-          "My clock": {"command": "x", "args": ["${input:level}", "${env:LEVEL}", "${NO:-none}"]},
-          "socket": {"type": "ws", "url": "wss://example.com"},
-        }}"""
+        f"""{{"servers": {{  // of an editor
+          "My clock": {{
+            "command": {command},
+            "args": {args}, "${{input:level}}", "${{env:LEVEL}}", "${{N:-no}}"],
+          }},
+          "socket": {{"type": "ws", "url": "wss://example.com"}},
+        }}}}"""
     )
     imported = run("mcp", "import", str(file), "--yes")
     assert imported.code == FAILED
-    assert "my-clock: x '${LEVEL}' '${LEVEL}' '${NO:-none}'" in imported.out
+    assert "plain '${LEVEL}' '${LEVEL}' '${N:-no}'" in imported.out
     assert "'My clock' is called my-clock here." in imported.out
     assert "${input:level} is the variable LEVEL of Larkspur." in imported.out
     assert "socket: WebSocket is no transport of the protocol" in imported.err
-    assert "x low low none" in run("mcp", "show", "my-clock").out
+    assert "plain low low no" in run("mcp", "show", "my-clock").out
