@@ -18,6 +18,7 @@ from internal.mcp.servers import McpServers
 from internal.sandbox.selection import path_of_commands
 from internal.skills.library import SkillLibrary
 from internal.skills.library import shipped_folder as shipped_skills
+from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.script_needs import CommandMeans, normal_name
 from internal.skills.skill_places import SkillPlace, linked_folders
@@ -58,7 +59,12 @@ def open_skills(loaded: Loaded) -> SkillLibrary:
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
-def command_means(loaded: Loaded) -> CommandMeans | None:
+def open_skill_reviews(loaded: Loaded, skills: SkillLibrary) -> PinnedSkillReviews:
+    """Return the reviews of skills, with what commands have by the settings."""
+    return PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS, _command_means(loaded))
+
+
+def _command_means(loaded: Loaded) -> CommandMeans | None:
     """Return what isolated commands have by the settings; None where that depends on more.
 
     Reads the file of `sandbox.packages`; one that cannot be read counts as empty.

@@ -12,12 +12,10 @@ from internal.config.loader import Loaded
 from internal.observability.clock import SystemClock
 from internal.skills.installation import add_skills, remove_skill, skills_in
 from internal.skills.library import Skill, read_skill
-from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.skill_places import FoundSkill
 from internal.storage.database_url import open_database
-from larkspur.extensions import SKILLS_FOLDER, command_means, open_skills
-from larkspur.task_defaults import TOOL_SPECS
+from larkspur.extensions import SKILLS_FOLDER, open_skill_reviews, open_skills
 
 
 class SkillAdmin:
@@ -31,8 +29,7 @@ class SkillAdmin:
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())
-        means = command_means(loaded)
-        self._reviews = PinnedSkillReviews(self._library, self._pins, TOOL_SPECS, means)
+        self._reviews = open_skill_reviews(loaded, self._library)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""
