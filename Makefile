@@ -9,7 +9,7 @@ UV_VERSION := 0.13.9
 # What takes longest is left out, mostly variants and recovery; CI sets SLOW=yes and runs everything.
 SLOW :=
 QUICK := $(if $(SLOW),, and not slow)
-LIGHT := not chaos and not bench and not image
+LIGHT := not chaos and not bench and not image and not compatibility
 # A tenth of the examples of property tests; tests/conftest.py has the profile.
 EXAMPLES := $(if $(SLOW),,--hypothesis-profile=quick)
 # Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes

@@ -60,10 +60,10 @@ class Frames:
         while (end := self.body.find(b"\n\n", self._done)) >= 0:
             raw = bytes(self.body[self._done : end + 2])
             self._done = end + 2
-            frames += self._frame(raw)
+            frames.append(self._frame(raw))
         return frames
 
-    def _frame(self, raw: bytes) -> list[SseFrame]:
+    def _frame(self, raw: bytes) -> SseFrame:
         fields: dict[str, str] = {}
         for line in raw.decode().removesuffix("\n\n").split("\n"):
             name, _, value = line.partition(": ")
@@ -71,10 +71,7 @@ class Frames:
             fields[name] = value
         self.retry = int(fields.get("retry", self.retry))
         self.last_id = fields.get("id", self.last_id)
-        if set(fields) == {"retry"}:
-            return []
-        frame = SseFrame(fields.get("id", ""), fields.get("event", ""), fields.get("data", ""), raw)
-        return [frame]
+        return SseFrame(fields.get("id", ""), fields.get("event", ""), fields.get("data", ""), raw)
 
 
 class HttpClient:

@@ -373,6 +373,53 @@ class McpAdmin(Protocol):
         ...
 
 
+class HookItem(NamedTuple):
+    """A hook or a webhook in a list. `number` is its place in the list.
+
+    `suits_libraries` is false for a secret that not all libraries that verify signatures take.
+    """
+
+    name: str
+    kind: Literal["webhook", "hook"]
+    events: Sequence[str]
+    number: int
+    suits_libraries: bool
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns in a list."""
+        return self.name, self.kind, ", ".join(self.events)
+
+
+class HookTrial(NamedTuple):
+    """The outcome of a trial of a hook or webhook.
+
+    A webhook has `accepted` or `rejected` the test event, with `status` and, if it was rejected,
+    the beginning of its response as `words`. A hook lets the example `pass`, has a person asked or
+    refuses. Either has `failed` if it gave no usable answer; `words` complete "it …".
+    """
+
+    name: str
+    kind: Literal["webhook", "hook"]
+    outcome: Literal["accepted", "rejected", "failed", "pass", "ask", "refuse"]
+    seconds: float
+    status: int
+    words: str
+    location: str
+
+
+class HookAdmin(Protocol):
+    """The hooks and webhooks of the settings."""
+
+    def items(self) -> list[HookItem]:
+        """Return the webhooks, then the hooks, in the order of the settings."""
+        ...
+
+    def try_out(self, item: HookItem) -> HookTrial:
+        """Send a test event to a webhook, or ask a hook about an example."""
+        ...
+
+
 class DatabaseAdmin(Protocol):
     """The database of the settings. Every method raises LarkspurError if it cannot be used."""
 
@@ -563,6 +610,14 @@ class Application(Protocol):
 
     def mcp(self, config: str | None) -> McpAdmin:
         """Return the MCP servers of the settings and the home folder."""
+        ...
+
+    def hooks(self, config: str | None) -> HookAdmin:
+        """Return the hooks and webhooks of the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
         ...
 
     def database(self, config: str | None) -> DatabaseAdmin:

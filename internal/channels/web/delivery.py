@@ -2,7 +2,13 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    aclosing,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from typing import Any, Self
 
@@ -16,6 +22,7 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.tasks import Run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import RETRY_HEADER, HttpError, to_http_error
+from internal.channels.web.event_streams import TRANSPORT_KEY
 from internal.channels.web.requests import ClientDisconnected, while_connected
 
 STOP_HEADER = "x-larkspur-stop-on-disconnect"
@@ -57,7 +64,7 @@ class Delivery:
 
     def __enter__(self) -> Self:
         if self.repeatable is not None:
-            self._exit.enter_context(self._readers.waiting(self.repeatable.fingerprint))
+            self._exit.enter_context(self._waiting(self.repeatable.fingerprint))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,15 +86,15 @@ class Delivery:
             ClientDisconnected: the client has left before.
         """
         try:
-            with self._readers.waiting(submitted.run_id):
+            with self._waiting(submitted.run_id):
                 run = await while_connected(self._request.receive, wait)
         except ClientDisconnected:
             # at once, so that a repetition joins the run
             self._exit.close()
             await self._leave(submitted)
             raise
-        if run.is_settled:
-            await self._mark_read(submitted)
+        if run.is_settled and not self._has_left():
+            await self.mark_read(submitted)
         return run
 
     def stream(
@@ -97,15 +104,24 @@ class Delivery:
 
         It is the client's wait from now on that the delivery counts.
         """
-        self._exit.enter_context(self._readers.waiting(submitted.run_id))
+        self._exit.enter_context(self._waiting(submitted.run_id))
         return _StreamedAnswer(chunks, headers, partial(self._end, submitted), self._exit.pop_all())
+
+    def _waiting(self, name: str) -> AbstractContextManager[None]:
+        return self._readers.waiting(name, self._has_left)
+
+    def _has_left(self) -> bool:
+        # known before the application is told: a client may ask again at once
+        connection = self._request.context.scope.get("state", {}).get(TRANSPORT_KEY)
+        return connection is not None and connection.is_closed
 
     async def _end(self, submitted: Submitted, is_read: bool, /) -> None:
         if self._request.services.gateway.is_closed:  # a stream that this process cut
             return
-        await (self._mark_read(submitted) if is_read else self._leave(submitted))
+        await (self.mark_read(submitted) if is_read else self._leave(submitted))
 
-    async def _mark_read(self, submitted: Submitted) -> None:
+    async def mark_read(self, submitted: Submitted) -> None:
+        """Take note that the client gets the answer of a run, also that of one that goes on."""
         request = self._request
         repeated = request.services.gateway.repeated_requests
         # without it a repetition gets this answer once more

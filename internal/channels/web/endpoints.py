@@ -68,11 +68,19 @@ class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
-    """An event stream to open. Stored events are not replayed when `start` is None."""
+    """An event stream to open.
+
+    Attributes:
+        watched: The sessions whose events are sent.
+        start: The cursor after which stored events are sent; None sends new ones only.
+        debug: Diagnostic events are sent too.
+        named: Frames have an `event` line; browsers hand others to `onmessage`.
+    """
 
     watched: SessionFilter
     start: Cursor | None
     debug: bool
+    named: bool = True
 
 
 HandlerResult = msgspec.Struct | Response | StreamRequest | None

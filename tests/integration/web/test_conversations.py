@@ -15,6 +15,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.channels.web.completions.messages import CompletionInput, read_messages
 from internal.channels.web.completions.transcripts import transcript_hash
+from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.chat_services import eventually
 from tests.support.web_app import TOKEN
@@ -70,6 +71,10 @@ SCRIPT = Rules(
         Reply(text="Done.", when=When(last_user="fill", results=1)),
         Reply(fault=Fault("status", status=400, message="Bad."), when=When(last_user="fail")),
         Reply(text="half done", pieces=2, hold="slow", after_pieces=1, when=When(last_user="slow")),
+        Reply(text="They say a lot. " * 20, when=When(last_user="my pages")),
+        Reply(calls=[plan("boil", "pour")], when=When(last_user="tea", results=0)),
+        Reply(text="The tea is ready.", when=When(last_user="tea", results=2)),
+        Reply(calls=[plan("boil", "pour slowly")], when=When(last_user="tea", results=1)),
         Reply(text="Hello.", when=When()),
     ]
 )
@@ -102,10 +107,10 @@ class Chat:
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
+async def opened(home: Path, **settings: str) -> AsyncGenerator[tuple[WorkingWebApp, Chat]]:
     from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
 
-    environ = {"LARKSPUR_AGENT__GATES": "off"}
+    environ = {"LARKSPUR_AGENT__GATES": "off", **settings}
     async with open_working_web_app(home, SCRIPT, environ) as app:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
@@ -160,6 +165,15 @@ async def test_what_clients_change_in_a_history_does_not_matter(home: Path) -> N
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
             {"role": "tool", "tool_call_id": "1", "content": "12 degrees"},
         ]
+        await chat.say("more")
+        one(chat.sessions)
+
+
+async def test_what_a_program_adds_to_one_message_does_not_matter(home: Path) -> None:
+    async with opened(home) as (_, chat):
+        await chat.say("hi")
+        await chat.say("<context>Page 1: …</context>\n\nwhat do my pages say?")
+        chat.messages[2]["content"] = "what do my pages say?"
         await chat.say("more")
         one(chat.sessions)
 
@@ -229,6 +243,27 @@ async def test_an_option_is_chosen_by_its_number_its_text_or_other_words(
         assert [each["answer"]["text"] for each in shown] == [stored]
 
 
+@pytest.mark.first_rows(1)
+@pytest.mark.parametrize(
+    ("answers", "ends"),
+    [
+        (["pour slowly", "yes"], "The tea is ready."),
+        (["no"], "Stopped because the request was rejected."),
+    ],
+)
+async def test_a_plan_is_changed_carried_out_or_rejected(
+    home: Path, answers: list[str], ends: str
+) -> None:
+    settings = {"LARKSPUR_AGENT__GATES": "adaptive", "LARKSPUR_AGENT__PLAN_REVIEW": "always"}
+    async with opened(home, **settings) as (_, chat):
+        assert "1. boil\n2. pour\n\nReply yes to carry out this plan" in await chat.say("tea")
+        for answer in answers[:-1]:
+            assert "2. pour slowly" in await chat.say(answer)
+        assert await chat.say(answers[-1]) == ends
+        await chat.say("thanks")
+        one(chat.sessions)
+
+
 async def test_a_picture_of_an_answer_reaches_the_run(home: Path) -> None:
     async with opened(home) as (app, chat):
         await chat.say("paint it")
@@ -275,6 +310,9 @@ async def test_the_header_and_the_name_of_the_user_decide_otherwise(home: Path) 
         chat.messages = list(before)
         await chat.say("more", user="ann")
         assert chat.sessions[-1] == first
+        named = {"x-larkspur-session": third}
+        assert "1. red" in await chat.say("paint it", extra_headers=named)
+        assert await chat.say("1", extra_headers=named) == "Painted."
 
 
 async def test_after_a_failure_or_a_disconnect_the_session_goes_on(home: Path) -> None:

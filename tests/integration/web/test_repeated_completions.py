@@ -21,6 +21,7 @@ from tests.support.working_web_app import WorkingWebApp, open_working_web_app, s
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 PATH = "/v1/chat/completions"
 SCRIPT = Rules(
     [
@@ -38,6 +39,20 @@ SCRIPT = Rules(
             when=When(last_user="two replies", results=1),
         ),
         Reply(text="after a while", hold="slow", when=When(last_user="slow")),
+        Reply(
+            calls=[Call("subagent", {"prompt": "dig"})],
+            when=When(last_user="a garden", results=0),
+        ),
+        Reply(text="It grows.", when=When(last_user="a garden", results=1)),
+        Reply(
+            calls=[Call("request_user", {"question": "Here?"})],
+            when=When(last_user="dig", results=0),
+        ),
+        Reply(
+            calls=[Call("request_user", {"question": "With earth?"})],
+            when=When(last_user="dig", results=1),
+        ),
+        Reply(text="Done.", when=When(last_user="dig", results=2)),
         Reply(text="fine"),
     ]
 )
@@ -135,6 +150,18 @@ async def test_the_same_words_after_an_answer_are_another_task(home: Path) -> No
         counted = {**session, "x-stainless-retry-count": "1"}
         await client.chat.completions.create(**said("yes"), extra_headers=counted)
         assert len(await task_ids(app)) == 3
+
+
+async def test_the_same_words_answer_each_question_of_a_subtask(home: Path) -> None:
+    async with open_working_web_app(home, SCRIPT, NO_GATES) as app, sdk(app) as client:
+        create = client.chat.completions.with_raw_response.create
+        first = await create(**said("a garden"))
+        session = {"x-larkspur-session": first.headers["x-larkspur-session"]}
+        assert "Here?" in (first.parse().choices[0].message.content or "")
+        second = await create(**said("yes"), extra_headers=session)
+        assert "With earth?" in (second.parse().choices[0].message.content or "")
+        third = await create(**said("yes"), extra_headers=session)
+        assert third.parse().choices[0].message.content == "It grows."
 
 
 async def test_the_same_words_at_the_same_time_are_two_tasks_until_a_reader_left(

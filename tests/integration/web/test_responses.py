@@ -230,7 +230,7 @@ async def test_a_response_is_continued_twice_in_two_sessions(home: Path) -> None
 async def test_a_question_is_an_answer_and_a_failure_an_error(home: Path) -> None:
     import openai  # noqa: PLC0415 - slow to import, and collected in every worker
 
-    async with opened(home) as (_, client):
+    async with opened(home) as (app, client):
         events = await events_of(client, input="ask")
         assert events[-1].type == "response.completed"
         assert "Run `touch a`?" in events[-1].response.output_text
@@ -242,7 +242,11 @@ async def test_a_question_is_an_answer_and_a_failure_an_error(home: Path) -> Non
         assert "Bad." in failed.error.message
         assert (await client.responses.retrieve(failed.id)).error == failed.error
         with pytest.raises(openai.InternalServerError, match="Bad"):
-            await client.responses.create(model="larkspur", input="fail")
+            await client.with_options(max_retries=2).responses.create(
+                model="larkspur", input="fail"
+            )
+        tasks = (await app.client.get("/api/tasks")).json()["tasks"]
+        assert [task["task"] for task in tasks] == ["fail", "fail", "ask"]
 
 
 async def test_a_client_that_leaves_does_not_stop_the_run(home: Path) -> None:

@@ -468,8 +468,8 @@ export interface OutputMessage {
 export interface OutputText {
   text: string;
   type?: "output_text";
-  annotations?: array;
-  logprobs?: array;
+  annotations?: Array<Record<string, unknown>>;
+  logprobs?: Array<Record<string, unknown>>;
 }
 
 /** Tokens of the output by kind; those of reasoning are not counted separately. */
@@ -669,7 +669,7 @@ export interface ResponseObject {
   background?: false;
   parallel_tool_calls?: boolean;
   tool_choice?: "auto";
-  tools?: array;
+  tools?: Array<Record<string, unknown>>;
   temperature?: number | null;
   top_p?: number | null;
   max_output_tokens?: number | null;

@@ -30,6 +30,7 @@ from internal.channels.web.completions.messages import (
     read_file,
 )
 from internal.channels.web.completions.transcripts import (
+    loose_hash,
     message_splits,
     prompt_with_transcript,
     run_hash,
@@ -250,10 +251,11 @@ async def _find_place(
     if turn.session and turn.session != NEW_SESSION:
         return _Place(SessionId(turn.session), (), (last,))
     if not turn.session:
-        for history, now in message_splits(said):
-            transcript = transcript_hash(turn.user, history)
-            if place := await _find_session(request, transcript):
-                return place._replace(now=now)
+        for make_hash in (transcript_hash, loose_hash):
+            for history, now in message_splits(said):
+                transcript = make_hash(turn.user, history)
+                if transcript and (place := await _find_session(request, transcript)):
+                    return place._replace(now=now)
     return _Place(None, earlier, (last,))
 
 

@@ -17,7 +17,7 @@ _USER_HEADERS = (b"x-openwebui-user-id", b"x-openwebui-chat-id")
 def named_session(request: ApiRequest[Any, Any]) -> str:
     """Return the session that a request names, "" for none."""
     named = request.context.headers(SESSION_HEADER.encode())
-    return named[0].decode("latin-1") if named else ""
+    return named[0].decode("latin-1").strip() if named else ""
 
 
 def named_user(request: ApiRequest[Any, Any], user: str) -> str:

@@ -29,8 +29,8 @@ class OutputText(msgspec.Struct, frozen=True):
 
     text: str
     type: Literal["output_text"] = "output_text"
-    annotations: tuple[()] = ()
-    logprobs: tuple[()] = ()
+    annotations: tuple[dict[str, Any], ...] = ()
+    logprobs: tuple[dict[str, Any], ...] = ()
 
 
 class OutputMessage(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class ResponseObject(msgspec.Struct, frozen=True, kw_only=True):
     background: Literal[False] = False
     parallel_tool_calls: bool = True
     tool_choice: Literal["auto"] = "auto"
-    tools: tuple[()] = ()
+    tools: tuple[dict[str, Any], ...] = ()
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None

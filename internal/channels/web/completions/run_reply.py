@@ -28,7 +28,10 @@ class RunReply:
         submitted = self._turn.submitted
         try:
             run = await self._delivery.settled_run(submitted, settled_run(self._request, submitted))
-            return await self._end(run, await self._turn.answer(run), "")
+            answer = await self._turn.answer(run)
+            if not run.is_settled:  # a task of it asks
+                await self._delivery.mark_read(submitted)
+            return await self._end(run, answer, "")
         finally:
             await self._turn.leave()
 

@@ -12,42 +12,66 @@ from internal.channels.web.completions.messages import ConversationMessage, Mess
 MAX_TRANSCRIPT_CHARACTERS = 150_000
 """Earlier messages that a new session is told, the newest first. A note counts the others."""
 
+MIN_DISTINCT_CHARACTERS = 100
+"""An answer of this length is recognised even if the message before it has another text."""
+
 _THOUGHTS = re.compile(
-    r"<(think|thinking|thought|reasoning)>.*?</\1>|<details type=\"[a-z_]+\".*?</details>",
-    re.DOTALL | re.IGNORECASE,
+    r"<(?:(think|thinking|thought|reasoning)>|(details) type=\"[a-z_]+\")", re.IGNORECASE
 )
 _NAMES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 def transcript_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
-    """Return a hash of what a user and the assistant said; see `transcript_hashes`."""
-    (found,) = transcript_hashes(user, messages, {""})
-    return found
-
-
-def transcript_hashes(
-    user: str, messages: Sequence[ConversationMessage], answers: Collection[str]
-) -> set[str]:
-    """Return hashes of what a user and the assistant said, one for each possible answer.
+    """Return a hash of what a user and the assistant said.
 
     Blanks do not count, nor what clients add to answers or leave out of them: thoughts, pictures,
     calls of tools. Messages of the same role in a row count as one.
 
     Args:
         user: whom the program names as its user, "" for nobody.
-        messages: the messages before the answer.
-        answers: last messages of the assistant, "" for none.
+        messages: the messages.
     """
+    return _hash(user, _spoken(messages))
+
+
+def loose_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
+    """Return a hash as `transcript_hash` does, whatever the last message of the user says.
+
+    Programs add what they found in files and on the web to the last message alone, and send it
+    without that in the next request. "" if the answer is too short to tell conversations apart.
+    """
+    return _loose(user, _spoken(messages))
+
+
+def transcript_hashes(
+    user: str, messages: Sequence[ConversationMessage], answers: Collection[str]
+) -> set[str]:
+    """Return both hashes of messages with each of the answers that may come next, "" for none."""
+    said, hashes = _spoken(messages), set[str]()
+    for answer in answers:
+        whole = said.copy()
+        _add(whole, "assistant", _plain(answer))
+        hashes |= {_hash(user, whole), _loose(user, whole)}
+    return hashes - {""}
+
+
+def _spoken(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
     said: list[tuple[str, str]] = []
     for message in messages:
         if message.role in {"user", "assistant"}:
             _add(said, message.role, _plain(message.text))
-    hashes = set[str]()
-    for answer in answers:
-        whole = said.copy()
-        _add(whole, "assistant", _plain(answer))
-        hashes.add(hashlib.sha256(msgspec.json.encode((user, whole))).hexdigest())
-    return hashes
+    return said
+
+
+def _hash(user: str, said: Sequence[tuple[str, str]]) -> str:
+    return hashlib.sha256(msgspec.json.encode((user, said))).hexdigest()
+
+
+def _loose(user: str, said: Sequence[tuple[str, str]]) -> str:
+    *before, last = said or [("", "")]
+    if not before or last[0] != "assistant" or len(last[1]) < MIN_DISTINCT_CHARACTERS:
+        return ""
+    return _hash(user, [*before[:-1], ("any", ""), last])
 
 
 def _add(said: list[tuple[str, str]], role: str, words: str) -> None:
@@ -85,9 +109,23 @@ def prompt_with_transcript(
 
 
 def _plain(text: str) -> str:
-    if "<" in text:
-        text = _THOUGHTS.sub("", text)
-    return "".join(text.split())
+    return "".join((_without_thoughts(text) if "<" in text else text).split())
+
+
+def _without_thoughts(text: str) -> str:
+    """Return a text without its elements of thoughts. Those that do not end are left in it."""
+    kept, start, endless = list[str](), 0, set[str]()
+    for opening in _THOUGHTS.finditer(text):
+        name = (opening[1] or opening[2]).lower()
+        if opening.start() < start or name in endless:
+            continue
+        closing = re.compile(f"</{name}>", re.IGNORECASE).search(text, opening.end())
+        if closing is None:
+            endless.add(name)
+            continue
+        kept.append(text[start : opening.start()])
+        start = closing.end()
+    return "".join([*kept, text[start:]])
 
 
 def _told(message: ConversationMessage, name: Callable[[SentFile], str]) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import LarkspurError
+from internal.channels.cli import mcp_entries
 from internal.channels.cli.application import McpAdmin, McpNeeds, McpReport
 from internal.channels.cli.command_output import CommandOutput, one_line
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.commands.confirmation import confirms
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.gateway import running_endpoint
+from internal.channels.cli.commands.gateway import not_running, running_endpoint
 from internal.channels.cli.commands.parser import add_config, add_json, add_server
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, OK, USAGE, WAITING, CliExit
 from internal.channels.cli.mcp_stdio import McpBridge
@@ -23,12 +24,13 @@ from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
 from internal.config import home as home_folder
 from internal.config.home import HomeError
+from internal.normal_forms.urls import split_url
 
 _ACTIONS = ("list", "show", "add", "import", "login", "logout", "test", "review", "remove", "serve")
 _USAGE = (
     "Usage: larkspur mcp [list] | show NAME | add NAME -- COMMAND… | add NAME --url URL"
     " | import FILE [--yes] | login NAME [--open] | logout NAME | test NAME"
-    " | review NAME [--yes] | remove NAME | serve [--server URL]"
+    " | review NAME [--yes] | remove NAME | serve [--server URL] [--print-config CLIENT]"
 )
 _PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
@@ -66,18 +68,32 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--private", action="store_true", help="allow a private address")
     add_json(parser)
     add_config(parser)
-    add_server(parser.add_argument_group("serve"))
+    serving = parser.add_argument_group("serve")
+    add_server(serving)
+    serving.add_argument(
+        "--print-config",
+        nargs="?",
+        const="",
+        type=decode_argument,
+        metavar="CLIENT",
+        help="print the entry of an MCP client; without CLIENT, list the clients",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
     is_whole = args.action in {"list", "serve"}
-    if is_whole == bool(args.what) or (args.rest and args.action != "add"):
+    prints = args.print_config is not None
+    if (
+        is_whole == bool(args.what)
+        or (args.rest and args.action != "add")
+        or (prints and args.action != "serve")
+    ):
         raise CliExit(USAGE, _USAGE)
-    if args.action == "serve":
-        return _serve(args)
     output = CommandOutput(Output(), args.json)
+    if args.action == "serve":
+        return _print_entry(args, context, output) if prints else _serve(args, context)
     servers = context.application().mcp(args.config)
     code = OK
     match args.action:
@@ -103,7 +119,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     return code
 
 
-def _serve(args: Namespace) -> int:
+def _serve(args: Namespace, context: CommandContext) -> int:
     """Be an MCP server on standard input and output, with the tools of the running gateway.
 
     A gateway that is restarted meanwhile may have another address.
@@ -111,7 +127,12 @@ def _serve(args: Namespace) -> int:
     Raises:
         CliExit: no gateway runs or answers at the start.
     """
-    gateway = running_endpoint(args.server)
+    try:
+        gateway = running_endpoint(args.server)
+    except CliExit as error:
+        if error.code != FAILED:
+            raise
+        raise CliExit(FAILED, f"{error} {context.messages('mcp_entry_hint')}") from None
     if not gateway.answers():
         raise CliExit(CONFIG, f"No gateway answers at {gateway.url}.")
 
@@ -122,6 +143,40 @@ def _serve(args: Namespace) -> int:
             raise Unreachable(str(error).rstrip(".")) from None
 
     McpBridge(endpoint, sys.stdin.buffer, sys.stdout.buffer).run()
+    return OK
+
+
+def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput) -> int:
+    """Print what a client needs to start `larkspur mcp serve`; without a name, list the clients.
+
+    Raises:
+        CliExit: the client or the URL is unknown, or a path cannot be written into an entry.
+    """
+    if not args.print_config:
+        places = {each.name: each.place for each in mcp_entries.CLIENTS}
+        return output.json(places) if output.as_json else output.rows([*places.items()])
+    known = {each.name: each for each in mcp_entries.CLIENTS}
+    client = known.get(args.print_config)
+    if client is None:
+        facts = {"name": one_line(args.print_config), "names": ", ".join(known)}
+        raise CliExit(USAGE, context.messages("mcp_client_unknown", **facts))
+    if args.server is not None:
+        HttpEndpoint(args.server, str)  # checks the URL
+        if "@" in split_url(args.server).netloc:
+            raise CliExit(USAGE, context.messages("mcp_url_with_login"))
+    home = home_folder.locate()
+    command = mcp_entries.serve_command(home, args.server)
+    if command.problem:
+        raise CliExit(CONFIG, command.problem)
+    entry, adding = client.entry(command), mcp_entries.adding_command(client, command)
+    if output.as_json:
+        return output.json({**command.fields, "place": client.place, "entry": entry, "add": adding})
+    output.line(entry)
+    print_error(context.messages("mcp_entry_place", place=client.place))
+    if adding:
+        print_error(context.messages("mcp_entry_adding", command=adding))
+    if args.server is None and home_folder.find_gateway(home) is None:
+        print_error(not_running(home))
     return OK
 
 

@@ -10,6 +10,8 @@ from internal.channels.web.completions.messages import (
 )
 from internal.channels.web.completions.transcripts import (
     MAX_TRANSCRIPT_CHARACTERS,
+    MIN_DISTINCT_CHARACTERS,
+    loose_hash,
     message_splits,
     prompt_with_transcript,
     transcript_hash,
@@ -59,6 +61,25 @@ def test_other_conversations_have_other_hashes(
     user: str, messages: list[ConversationMessage]
 ) -> None:
     assert transcript_hash(user, messages) != KNOWN
+
+
+def test_a_long_answer_is_known_whatever_was_added_to_the_message_before_it() -> None:
+    answer = "word " * MIN_DISTINCT_CHARACTERS
+    asked = said("user", "hi", "Context: three pages")
+    known = transcript_hashes("", [HI, HELLO, asked], {answer})
+    later = [HI, HELLO, said("user", "hi"), said("assistant", answer)]
+    assert transcript_hash("", later) not in known
+    assert loose_hash("", later) in known
+    assert loose_hash("ann", later) not in known
+    assert loose_hash("", [said("user", "ho"), *later[1:]]) not in known
+    assert loose_hash("", [HI, HELLO]) == loose_hash("", [HI]) == loose_hash("", []) == ""
+
+
+def test_thoughts_without_an_end_stay_and_take_no_long_time() -> None:
+    text = "<think>" * 100_000 + "</THINKING>"
+    assert transcript_hash("", [said("user", text)]) != transcript_hash("", [HI])
+    without = transcript_hash("", [said("user", "ab")])
+    assert transcript_hash("", [said("user", "a<Think>x<think></THINK>b")]) == without
 
 
 def test_the_last_message_is_new_and_so_may_be_those_that_nobody_answered() -> None:

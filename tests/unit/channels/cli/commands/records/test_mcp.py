@@ -1,15 +1,17 @@
 """`larkspur mcp`."""
 
 import json
+import os
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.errors import LarkspurError
-from internal.channels.cli.exit_codes import FAILED, OK, USAGE, WAITING
+from internal.channels.cli.exit_codes import CONFIG, FAILED, OK, USAGE, WAITING
 from tests.support.mcp_servers import HOSTILE
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
@@ -196,3 +198,28 @@ def test_the_file_of_an_editor_is_imported_with_what_was_changed(
     assert "${input:level} is the variable LEVEL of Larkspur." in imported.out
     assert "socket: WebSocket is no transport of the protocol" in imported.err
     assert "plain low low no" in run("mcp", "show", "my-clock").out
+
+
+def test_the_entry_of_a_client_is_printed_or_the_clients_are_listed(
+    run: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "other"
+    monkeypatch.setenv("LARKSPUR_HOME", str(home))
+    names = [line.split()[0] for line in run("mcp", "serve", "--print-config").out.splitlines()]
+    assert {"claude-code", "codex", "gemini", "cursor", "vscode"} <= set(names)
+    printed = run("mcp", "serve", "--print-config", "codex", "--server", "https://a.example")
+    entry = tomllib.loads(printed.out)["mcp_servers"]["larkspur"]
+    assert Path(entry["command"]).is_absolute()
+    assert os.access(entry["command"], os.X_OK)
+    assert entry["args"] == ["mcp", "serve", "--server", "https://a.example"]
+    assert entry["env"] == {"LARKSPUR_HOME": str(home)}
+    assert "codex mcp add larkspur" in printed.err
+    assert f"looked for in {home}" in run("mcp", "serve", "--print-config", "cursor").err
+    assert run("mcp", "serve", "--print-config", "zed", "--json").json["entry"]
+    unknown = run("mcp", "serve", "--print-config", "nope")
+    assert (unknown.code, "claude-code, claude-desktop" in unknown.message) == (USAGE, True)
+    assert run("mcp", "list", "--print-config", "codex").code == USAGE
+    login = run("mcp", "serve", "--print-config", "codex", "--server", "https://a:canary@b.example")
+    assert (login.code, "canary" in login.message + login.out) == (USAGE, False)
+    monkeypatch.setenv("LARKSPUR_HOME", "/srv/$HOME")
+    assert run("mcp", "serve", "--print-config", "codex").code == CONFIG
