@@ -18,7 +18,9 @@ DATABASE_SERVER = ("/usr/bin/python3", "-I", f"{ROOT}/tests/support/mcp_database
 async def larkspur(environ: dict[str, str], *argv: str) -> str:
     """Run `larkspur mcp` in the sandbox of bubblewrap and return what it writes."""
     process = await asyncio.create_subprocess_exec(
-        *(LARKSPUR, "mcp", *argv),
+        LARKSPUR,
+        "mcp",
+        *argv,
         env={**environ, "LARKSPUR_SANDBOX__PROVIDER": "bubblewrap"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

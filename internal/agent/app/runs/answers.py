@@ -41,17 +41,18 @@ def answer_question(
     answer_input: AnswerInput,
     *,
     actor: Actor,
-    message: InboundMessage | tuple[Attachment, ...],
+    message: InboundMessage | None,
     ids: TaskIds,
     now: str,
+    attachments: tuple[Attachment, ...] = (),
     idempotency_key: str | None = None,
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run ahead of the other runs of its lane.
 
-    `message` is the accepted message that contained the answer, which is marked as handled, or the
-    files of an answer without one. The model reads the files after the answer. `ids` are those of
-    the next task if the answer ends the run. A repeated idempotency key changes nothing and returns
-    the question of the first request.
+    `message` is the accepted message that contained the answer, which is marked as handled;
+    `attachments` are the files of an answer without one. The model reads the files after the
+    answer. `ids` are those of the next task if the answer ends the run. A repeated idempotency key
+    changes nothing and returns the question of the first request.
 
     Raises:
         NotFound: the question does not exist or the actor must not see it.
@@ -74,13 +75,13 @@ def answer_question(
         raise Conflict(closed_message(question, actor.principal.id))
     yield from check_question_visible(stores, question, actor.writing)
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
-    if isinstance(message, InboundMessage):
+    if message is not None:
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
             raise Conflict("This message was handled before.")
     else:
-        yield from use_attachments(stores, message, question.session_id, actor.principal.id)
-        message = _own_message(question, actor, message, now=now)
+        yield from use_attachments(stores, attachments, question.session_id, actor.principal.id)
+        message = _own_message(question, actor, attachments, now=now)
     yield from _assign_files(stores, question, message)
     yield from add_rules(stores, question, answer)
     yield from save_result(stores, request, _Answered(question_id), question.session_id, now=now)
