@@ -105,8 +105,6 @@ from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
 from internal.skills.library import SkillLibrary
-from internal.skills.pinned_reviews import PinnedSkillReviews
-from internal.skills.pins import SkillPins
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
@@ -116,7 +114,13 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
-from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
+from larkspur.extensions import (
+    denied_hosts,
+    open_mcp_servers,
+    open_skill_reviews,
+    open_skills,
+    skill_folders,
+)
 from larkspur.file_storage import (
     NO_HOST,
     changes_folder,
@@ -136,7 +140,7 @@ from larkspur.file_storage import (
 )
 from larkspur.plain_model import open_plain_completions
 from larkspur.prompts import make_prompt_builder
-from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
+from larkspur.task_defaults import make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -319,7 +323,7 @@ async def open_services(
             skills=skills,
             mcp_servers=mcp_servers,
             reviews=Reviews(
-                PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
+                open_skill_reviews(loaded, skills),
                 ServerReviews(mcp_servers),
             ),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, trust),

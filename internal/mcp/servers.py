@@ -27,6 +27,7 @@ from internal.agent.ports.mcp import LoginAnswer, McpServerState
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
 from internal.agent.ports.tools import WithheldTool
 from internal.mcp.connection import ServerConnection, load_sdk
+from internal.mcp.default_arguments import with_defaults
 from internal.mcp.definition_files import PACKAGES_FOLDER, DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
@@ -294,8 +295,9 @@ class McpServers:
             connection = await self._connection(offered.server, principal)
             # it may change with the list of the tools
             check = partial(self.find, name)
+            filled = with_defaults(offered.tool.schema, arguments)
             return await connection.call(
-                offered.tool.name, arguments, on_progress, check, key=key, reply=reply
+                offered.tool.name, filled, on_progress, check, key=key, reply=reply
             )
         except LoginRequired:
             raise

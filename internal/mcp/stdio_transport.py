@@ -6,25 +6,22 @@ SDK also reads without bounds.
 
 import asyncio
 import contextlib
-import json
 import logging
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
 from msgspec import structs
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
-from internal.mcp.lenient_transport import UnreadableMessage
+from internal.mcp.lenient_transport import received_items
 from internal.mcp.limits import MAX_MESSAGE_BYTES, MAX_SERVER_OUTPUT_BYTES, ServerFailure
-from internal.mcp.message_parser import DamagedMessage, MessageParser
+from internal.mcp.message_parser import MessageParser
 from internal.mcp.output_end import end_of_output
 from internal.output_pipe.pipe import OutputPipe
 
@@ -239,7 +236,7 @@ class ServerProcess:
                     if not isinstance(parsed, list):
                         self._note_stray(line)
                         self._log.write(line[: 4 * MAX_LOGGED_CHARS] + b"\n")  # no message: a log
-                    for item in _items(parsed):
+                    for item in received_items(parsed):
                         await found.send(item)
 
     def _note_stray(self, line: bytes) -> None:
@@ -261,23 +258,6 @@ class ServerProcess:
                 except OSError:  # it has ended, or closed its input
                     self._lines.close()
                     return
-
-
-def _items(
-    parsed: list[dict[str, Any]] | DamagedMessage | None,
-) -> Iterator[SessionMessage | Exception]:
-    """Yield what the SDK should read of a line."""
-    if parsed is None:
-        return
-    if isinstance(parsed, DamagedMessage):
-        yield UnreadableMessage(parsed)
-        return
-    for each in parsed:
-        try:
-            yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
-        except ValueError:
-            number = each["id"] if isinstance(each.get("id"), int | str) else None
-            yield UnreadableMessage(DamagedMessage(number, json.dumps(each)))
 
 
 async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) -> None:

@@ -12,10 +12,16 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
-from internal.channels.cli.application import McpInstalled, McpItem, McpNeeds, McpReport
+from internal.channels.cli.application import (
+    ImportedServer,
+    McpInstalled,
+    McpItem,
+    McpNeeds,
+    McpReport,
+)
 from internal.config.loader import Loaded
-from internal.mcp.definition_files import read_entries
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.foreign_files import read_servers
 from internal.mcp.launch.downloaders import hosts_of, parse_package_command
 from internal.mcp.launch.granted_paths import check_paths
 from internal.mcp.launch.requirements import Requirements
@@ -111,10 +117,12 @@ class McpAdmin:
         except OSError as error:
             raise _unavailable(error) from error
 
-    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
-        """Return name, entry and command of each server in a file, such as a `.mcp.json`."""
-        entries = read_entries(Path(path))
-        return [(name, entry, _shown(entry)) for name, entry in entries.items()]
+    def read_file(self, path: str) -> list[ImportedServer]:
+        """Return the servers in a file, such as a `.mcp.json`."""
+        return [
+            ImportedServer(each.name, each.entry, _shown(each.entry), each.notes, each.problem)
+            for each in read_servers(Path(path))
+        ]
 
     def show(self, name: str) -> McpReport:
         """Return what is known of a server without starting it."""

@@ -199,7 +199,7 @@ class SkillReport(NamedTuple):
     """What a person should know of a skill. `files` are path, size and where a link leads.
 
     `requested` are the entries of `allowed-tools`, each with a rule that a person may grant, or
-    with why there is none.
+    with why there is none. `lacks` are sentences on what its scripts need and commands do not have.
     """
 
     item: SkillItem
@@ -208,6 +208,7 @@ class SkillReport(NamedTuple):
     binary: Sequence[str]
     invisible: Sequence[str]
     requested: Sequence[tuple[str, str, str]]
+    lacks: Sequence[str]
 
 
 class SkillAdmin(Protocol):
@@ -228,8 +229,8 @@ class SkillAdmin(Protocol):
         """Accept a skill as it was reviewed, and grant rules that it asks for."""
         ...
 
-    def add(self, source: str) -> SkillItem:
-        """Add the skill in a folder or ZIP file."""
+    def add(self, source: str) -> tuple[list[SkillItem], list[str]]:
+        """Add the skills in a folder or ZIP file, and return them with why others were not."""
         ...
 
     def remove(self, name: str) -> SkillItem:
@@ -237,7 +238,7 @@ class SkillAdmin(Protocol):
         ...
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skill in a folder."""
+        """Return what is unusual about the skills in a folder."""
         ...
 
 
@@ -255,6 +256,20 @@ class McpItem(NamedTuple):
     def cells(self) -> tuple[str, ...]:
         """The columns in a list."""
         return self.name, self.state, str(self.tools), self.target
+
+
+class ImportedServer(NamedTuple):
+    """A server of a file, as it would be added.
+
+    `shown` is its command line or address, `notes` are sentences on what was changed, and `problem`
+    is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    shown: str
+    notes: Sequence[str]
+    problem: str
 
 
 class McpReport(NamedTuple):
@@ -333,8 +348,8 @@ class McpAdmin(Protocol):
         """Remove a server that was added."""
         ...
 
-    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
-        """Return name, entry and command of each server in a file."""
+    def read_file(self, path: str) -> list[ImportedServer]:
+        """Return the servers in a file of this or of another program."""
         ...
 
     def show(self, name: str) -> McpReport:

@@ -782,7 +782,7 @@ export interface SessionsPage {
   next: string | null;
 }
 
-/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. */
+/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. `lacks` are sentences on what commands do not have that its scripts need. */
 export interface SkillReviewReport {
   skill: SkillSummary;
   scripts: Array<string>;
@@ -791,6 +791,7 @@ export interface SkillReviewReport {
   requested: Array<RequestedTool>;
   text: string;
   is_complete: boolean;
+  lacks: Array<string>;
 }
 
 /** A skill in a list. Only an `offered` one reaches the model. `sha256` is the hash of its folder, "" if it cannot be read. `problem` is why it is not usable; `warnings` are what is unusual about its `SKILL.md`. `allowed_tools` gives no right. */

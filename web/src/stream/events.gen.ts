@@ -455,7 +455,7 @@ export interface ToolFiltering {
   filtered: Array<FilteredTool>;
 }
 
-/** The next output of a running tool, counted as in a delta. `node_id` is the call id. */
+/** The next output of a running tool, counted as in a delta. `node_id` is the call id. A chat shows the last line of what the tool of an MCP server reports. */
 export interface ToolProgress {
   node_id: string;
   k: number;

@@ -32,7 +32,7 @@ _USAGE = (
     " | import FILE [--yes] | login NAME [--open] | logout NAME | test NAME"
     " | review NAME [--yes] | remove NAME | serve [--server URL] [--print-config CLIENT]"
 )
-_PROJECT_FILE = ".mcp.json"
+_PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _PIPE_SECONDS, _SHOWN_SECONDS = 30, 5
 """How often progress is a line where it is no terminal; it is told every 5 seconds."""
@@ -192,8 +192,9 @@ def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> 
     if not output.as_json:
         for problem in (problem for one in found for problem in one.problems):
             print_error(one_line(problem, _MAX_COLUMNS))
-        if Path(_PROJECT_FILE).is_file():
-            print_error(context.messages("mcp_project_file", file=_PROJECT_FILE))
+        for file in _PROJECT_FILES:
+            if Path(file).is_file():
+                print_error(context.messages("mcp_project_file", file=file))
     return OK
 
 
@@ -330,13 +331,18 @@ def _import(
         CliExit: the answer is no; without a terminal there is no answer.
     """
     found = servers.read_file(args.what)
-    for name, _, shown in found:
-        output.line(one_line(f"{name}: {shown}", _MAX_COLUMNS))
     code = OK
     prepared: list[_Prepared] = []
-    for name, entry, _ in found:
+    for each in found:
+        output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
+        for note in each.notes:
+            output.line(one_line(f"  {note}", _MAX_COLUMNS))
+        if each.problem:
+            print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
+            code = FAILED
+            continue
         try:
-            needs = _needs(servers, name, entry, context)
+            needs = _needs(servers, each.name, each.entry, context)
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED
@@ -344,14 +350,14 @@ def _import(
             print_error(str(error))
             code = FAILED
         else:
-            completed = needs.entry if needs else entry
-            prepared.append(_Prepared(name, completed, needs, is_imported=True))
+            completed = needs.entry if needs else each.entry
+            prepared.append(_Prepared(each.name, completed, needs, is_imported=True))
     if not prepared:
         return code
     _require_yes("import_mcp", args, context, name=args.what)
-    for each in prepared:
+    for one in prepared:
         try:
-            code = _add_entry(servers, each, context) or code
+            code = _add_entry(servers, one, context) or code
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED

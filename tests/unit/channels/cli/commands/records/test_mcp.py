@@ -175,6 +175,31 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
         run("mcp", "show", "none")
 
 
+def test_the_file_of_an_editor_is_imported_with_what_was_changed(
+    run: CommandRunner, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    environ["LEVEL"] = "low"
+    file = tmp_path / "mcp.json"
+    command = json.dumps(SERVER[0])
+    args = json.dumps([*SERVER[1:], "plain"]).removesuffix("]")
+    file.write_text(
+        f"""{{"servers": {{  // of an editor
+          "My clock": {{
+            "command": {command},
+            "args": {args}, "${{input:level}}", "${{env:LEVEL}}", "${{N:-no}}"],
+          }},
+          "socket": {{"type": "ws", "url": "wss://example.com"}},
+        }}}}"""
+    )
+    imported = run("mcp", "import", str(file), "--yes")
+    assert imported.code == FAILED
+    assert "plain '${LEVEL}' '${LEVEL}' '${N:-no}'" in imported.out
+    assert "'My clock' is called my-clock here." in imported.out
+    assert "${input:level} is the variable LEVEL of Larkspur." in imported.out
+    assert "socket: WebSocket is no transport of the protocol" in imported.err
+    assert "plain low low no" in run("mcp", "show", "my-clock").out
+
+
 def test_the_entry_of_a_client_is_printed_or_the_clients_are_listed(
     run: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
