@@ -120,7 +120,13 @@ class McpAdmin:
     def read_file(self, path: str) -> list[ImportedServer]:
         """Return the servers in a file, such as a `.mcp.json`."""
         return [
-            ImportedServer(each.name, each.entry, _shown(each.entry), each.notes, each.problem)
+            ImportedServer(
+                each.name,
+                each.entry,
+                _shown(each.entry),
+                (*each.notes, *_granted(each.entry)),
+                each.problem,
+            )
             for each in read_servers(Path(path))
         ]
 
@@ -263,6 +269,22 @@ def _shown(entry: Any) -> str:
     arguments = entry.get("args")
     parts = [entry.get("command", ""), *(arguments if isinstance(arguments, list) else ())]
     return escape_hidden(str(entry.get("url") or shlex.join(map(str, parts))))
+
+
+def _granted(entry: Any) -> list[str]:
+    """Return what an entry that is not checked yet gives its command: it starts before a review."""
+    if not isinstance(entry, Mapping):
+        return []
+    granted = []
+    for name, key in (("network", "network"), ("reads", "read_only"), ("writes", "writable")):
+        if value := entry.get(key):
+            values = value if isinstance(value, list | tuple) else [value]
+            granted.append(escape_hidden(f"{name}: {', '.join(map(str, values))}"))
+    return [*granted, "also with private addresses"] if _reaches_private(entry) else granted
+
+
+def _reaches_private(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("network") and entry.get("allow_private_networks"))
 
 
 def _unavailable(error: OSError) -> FilesUnavailable:

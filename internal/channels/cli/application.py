@@ -261,8 +261,8 @@ class McpItem(NamedTuple):
 class ImportedServer(NamedTuple):
     """A server of a file, as it would be added.
 
-    `shown` is its command line or address, `notes` are sentences on what was changed, and `problem`
-    is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    `shown` is its command line or address, `notes` say what was changed and what its command
+    reaches, and `problem` is why it cannot be added, a sentence; "" if nothing is wrong so far.
     """
 
     name: str

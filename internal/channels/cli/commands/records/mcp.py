@@ -336,7 +336,7 @@ def _import(
     for each in found:
         output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
         for note in each.notes:
-            output.line(one_line(f"  {note}", _MAX_COLUMNS))
+            output.line(f"  {one_line(note, _MAX_COLUMNS)}")
         if each.problem:
             print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
             code = FAILED
