@@ -48,6 +48,9 @@ from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTo
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
+from internal.agent.capabilities.background_commands import BackgroundCommandsCapability
+from internal.agent.capabilities.hooks import HooksCapability
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.modes import Mode
@@ -541,7 +544,6 @@ def _run_services(services: Services) -> RunServices:
         services.clock,
         services.workspaces.find,
         services.workspaces.create,
-        services.hooks,
     )
 
 
@@ -703,6 +705,13 @@ def _coordinator(
         worktrees=services.workspaces.worktrees,
     )
     changes = ChangeRecorder(database, stores, services.changes, folders=folders)
+    run_services = _run_services(services)
+    capabilities = Capabilities(
+        (
+            HooksCapability(services.hooks, run_services),
+            BackgroundCommandsCapability(services.commands),
+        )
+    )
     executor = ToolExecutor(
         tools,
         services.files,
@@ -711,9 +720,8 @@ def _coordinator(
         clock=clock,
         outputs=stores.call_outputs,
         limits=ExecutionLimits(agent.tool_concurrency, agent.tool_timeout_seconds),
-        hooks=services.hooks,
+        capabilities=capabilities,
     )
-    run_services = _run_services(services)
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(
@@ -733,6 +741,7 @@ def _coordinator(
             artifacts=artifacts,
             input_files=input_files,
             images=RequestImages(attachments),
+            capabilities=capabilities,
             repairs=services.repairs,
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
@@ -744,7 +753,7 @@ def _coordinator(
             recipients=services.question_recipients,
         ),
         recovery=services.recovery,
-        commands=services.commands,
+        capabilities=capabilities,
         keeper=services.keeper,
     )
 

@@ -298,7 +298,7 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         resumer=built._resumer,
         completer=built._completer,
         recovery=built._recovery,
-        commands=built._commands,
+        capabilities=built._capabilities,
         keeper=built._keeper,
     )
 

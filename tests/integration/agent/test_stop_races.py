@@ -105,7 +105,7 @@ async def execute(
         resumer=built._resumer,
         completer=completer,
         recovery=make_recovery(here.services),
-        commands=built._commands,
+        capabilities=built._capabilities,
         keeper=here.services.keeper,
     )
     await coordinator.execute_task(active)
