@@ -33,7 +33,7 @@ FEATURES = {
     "artifacts": ("artifact", 16),
     "background commands": ("background_command", 3),
     "hooks": ("hook", 6),
-    "hosts": ("host", 21),
+    "hosts": ("host", 20),
     "input files": ("input_file|attachment", 29),
     "mcp": ("mcp", 7),
     "questions": ("question", 34),

@@ -19,7 +19,7 @@ from ksuid import Ksuid
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
-from internal.agent.app.files.changed_files import ChangedFiles, ChangeRecorder
+from internal.agent.app.files.changed_files import ChangedFiles
 from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
@@ -48,9 +48,6 @@ from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTo
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
-from internal.agent.capabilities.background_commands import BackgroundCommandsCapability
-from internal.agent.capabilities.hooks import HooksCapability
-from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.modes import Mode
@@ -118,6 +115,7 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
+from larkspur.capabilities import make_capabilities
 from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
 from larkspur.file_storage import (
     NO_HOST,
@@ -704,19 +702,12 @@ def _coordinator(
         folders=folders,
         worktrees=services.workspaces.worktrees,
     )
-    changes = ChangeRecorder(database, stores, services.changes, folders=folders)
     run_services = _run_services(services)
-    capabilities = Capabilities(
-        (
-            HooksCapability(services.hooks, run_services),
-            BackgroundCommandsCapability(services.commands),
-        )
-    )
+    capabilities = make_capabilities(services, run_services, artifacts)
     executor = ToolExecutor(
         tools,
         services.files,
         artifacts,
-        changes=changes,
         clock=clock,
         outputs=stores.call_outputs,
         limits=ExecutionLimits(agent.tool_concurrency, agent.tool_timeout_seconds),
@@ -745,16 +736,10 @@ def _coordinator(
             repairs=services.repairs,
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
-        completer=RunCompleter(
-            run_services,
-            artifacts,
-            services.keeper,
-            changes=changes,
-            recipients=services.question_recipients,
-        ),
+        completer=RunCompleter(run_services, capabilities, recipients=services.question_recipients),
         recovery=services.recovery,
         capabilities=capabilities,
-        keeper=services.keeper,
+        host=services.keeper.host,
     )
 
 

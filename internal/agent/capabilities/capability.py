@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
@@ -16,10 +17,26 @@ from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Task
 from internal.agent.domain.tools import ToolSpec
 
 Departure = Literal["ended", "stopped", "handed_over", "lost"]
 """Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
+
+
+Ending = Literal["end", "cancel", "pause", "await_tasks", "hand_over"]
+"""How an attempt of a run ends: for good, by a person, or so that it continues later."""
+
+
+class Contribution(NamedTuple):
+    """Additions to the transaction that stores an ending.
+
+    `before` and `after` are statements before and after those of the run itself.
+    """
+
+    events: tuple[Event, ...] = ()
+    before: ExtraWork | None = None
+    after: ExtraWork | None = None
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -77,6 +94,13 @@ class Capability:
 
     name: ClassVar[str]
 
+    async def enter(self, _run: RunContext, /) -> None:
+        """Prepare this process for an attempt of a run.
+
+        Raises:
+            LarkspurError: the run cannot be executed; it fails with this sentence.
+        """
+
     async def review_calls(
         self, _run: RunContext, _turn: Turn, _calls: Sequence[ReviewedCall], /
     ) -> Mapping[str, HookOutcome]:
@@ -86,6 +110,11 @@ class Capability:
         with the reply: after a crash before that, the model is asked again, and then this method.
         """
         return {}
+
+    async def before_batch(
+        self, _run: RunContext, _turn: Turn, _calls: Sequence[ToolCall], /
+    ) -> None:
+        """Take note of calls that are executed next."""
 
     async def around_call(self, _call: RunCall, call_next: CallNext, /) -> CallReport:
         """Execute a call by `call_next`, and return its report, changed or not.
@@ -100,3 +129,15 @@ class Capability:
 
     async def leave(self, _run_id: RunId, _departure: Departure, /) -> None:
         """Release what this process holds for a run, before it is stored that the run leaves it."""
+
+    async def ending(
+        self, _run: RunContext, _turn: Turn | None, _ending: Ending, /
+    ) -> Contribution:
+        """Return what is stored together with the ending of an attempt.
+
+        There is no Turn if the run was not prepared.
+        """
+        return Contribution()
+
+    async def fail(self, _task: Task, /) -> None:
+        """Take note that a run failed in another way than by an ending."""

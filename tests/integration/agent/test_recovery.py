@@ -299,7 +299,7 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         completer=built._completer,
         recovery=built._recovery,
         capabilities=built._capabilities,
-        keeper=built._keeper,
+        host=built._host,
     )
 
 

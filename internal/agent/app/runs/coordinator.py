@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
-from internal.agent.app.hosts.host import WorkspaceUse
-from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.hosts.host import Host, WorkspaceUse
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
@@ -90,10 +89,10 @@ class AgentCoordinator:
         completer: RunCompleter,
         recovery: Recovery,
         capabilities: Capabilities,
-        keeper: WorkspaceKeeper,
+        host: Host,
     ) -> None:
         self.services = services
-        self._keeper = keeper
+        self._host = host
         self._preparer = preparer
         self._engine = engine
         self._resumer = resumer
@@ -123,7 +122,7 @@ class AgentCoordinator:
             await self._capabilities.leave(run.id, "lost")
             logger.exception("run cannot continue", extra={"run_id": run.id})
             await self._recovery.fail(run, _failure(error))
-            self._keeper.save_later(await self._load_task(run))
+            await self._capabilities.fail(await self._load_task(run))
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
@@ -144,7 +143,7 @@ class AgentCoordinator:
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
         use = WorkspaceUse(
-            self._keeper.host, run, task, database=services.database, stores=services.stores
+            self._host, run, task, database=services.database, stores=services.stores
         )
         context = RunContext(ids, run, task, stream, use, claimed=claimed)
         try:
@@ -184,7 +183,7 @@ class AgentCoordinator:
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
-            await self._keeper.restore(context.task)
+            await self._capabilities.enter(context)
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:

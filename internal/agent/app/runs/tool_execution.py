@@ -11,7 +11,6 @@ from msgspec import UNSET
 
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
-from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext, describe_error
 from internal.agent.capabilities.capability import CallReport, RunCall
@@ -178,7 +177,6 @@ class ToolExecutor:
         files: SessionFiles,
         artifacts: ArtifactRecorder,
         *,
-        changes: ChangeRecorder,
         clock: Clock,
         limits: ExecutionLimits,
         capabilities: Capabilities,
@@ -189,7 +187,6 @@ class ToolExecutor:
         self._capabilities = capabilities
         self._files = files
         self._artifacts = artifacts
-        self._changes = changes
         self._clock = clock
         self._concurrency, self._timeout = limits
 
@@ -204,7 +201,7 @@ class ToolExecutor:
         Raises:
             LeaseLost, StoreError: events cannot be stored any more.
         """
-        await self._changes.begin(context, turn.config, calls)
+        await self._capabilities.before_batch(context, turn, calls)
         batch = _Batch(len(calls), self._concurrency)
         try:
             async with asyncio.TaskGroup() as tasks:
