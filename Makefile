@@ -9,7 +9,7 @@ UV_VERSION := 0.13.9
 # What takes longest is left out, mostly variants and recovery; CI sets SLOW=yes and runs everything.
 SLOW :=
 QUICK := $(if $(SLOW),, and not slow)
-LIGHT := not chaos and not bench and not image
+LIGHT := not chaos and not bench and not image and not compatibility
 # A tenth of the examples of property tests; tests/conftest.py has the profile.
 EXAMPLES := $(if $(SLOW),,--hypothesis-profile=quick)
 # Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes
@@ -137,6 +137,11 @@ soak: setup
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup
 	$(BIN)/python -m internal.config.reference
+	$(BIN)/python -c 'from pathlib import Path; \
+	  from internal.channels.web.completions.documented_fields import DOCUMENTED; \
+	  from internal.config.reference import insert_table; page = Path("docs/http.md"); \
+	  [page.write_text(insert_table(page.read_text(), name, table.markdown())) \
+	    for name, table in DOCUMENTED]'
 	$(BIN)/larkspur events schema > docs/events.schema.json
 	$(BIN)/larkspur events schema --markdown > docs/events.md
 	$(BIN)/python -c 'from internal.agent.domain.events.schema import typescript; \

@@ -1,0 +1,38 @@
+"""Declarations of MCP servers of others, in `servers.toml` beside this module."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DECLARED = Path(__file__).parent / "servers.toml"
+
+
+class ServerDeclaration(NamedTuple):
+    """A server, the first command of its README, and one call.
+
+    `{home}` in a command and in arguments is the folder of the person. `files` are made there
+    before, `variables` are the values that a person knows, `given` the options that the README
+    itself asks for. `expected` is a part of the result of the call; without a `tool` only the list
+    of tools is tried, and `remark` says why. `untried` is why it is not run at all.
+    """
+
+    name: str
+    registry: str
+    command: str
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+    expected: str = ""
+    given: str = ""
+    variables: dict[str, str] = {}
+    files: dict[str, str] = {}
+    remark: str = ""
+    untried: str = ""
+
+
+@cache
+def server_declarations() -> tuple[ServerDeclaration, ...]:
+    """Return all servers, by name."""
+    rows = tomllib.loads(DECLARED.read_text(encoding="utf-8"))["server"]
+    found = [ServerDeclaration(**row) for row in rows]
+    return tuple(sorted(found, key=lambda each: each.name))
