@@ -135,6 +135,11 @@ class McpAdmin:
             return _report(report)
         return _report(report, ("isolation", "none: it reads and reaches what Larkspur can"))
 
+    def try_isolated(self, name: str) -> McpReport | None:
+        """Start a server like `test`, but only in isolation; None without it."""
+        report = asyncio.run(self._test(name, only_isolated=True))
+        return _report(report) if report.is_isolated else None
+
     def accept(self, report: McpReport) -> None:
         """Accept the definition and tools as they were shown."""
         decision = self._reviews.decide(report.item.name, report.item.sha256, accept=True)
@@ -173,13 +178,15 @@ class McpAdmin:
                 raise ServerFailure(
                     await self._servers.explain(definition, error, entry)
                 ) from error
-            download = parse_package_command(definition.command, definition.args)
+            # as it was typed: a variable such as ${TOKEN} is not written out in the file
+            command, args = str(entry["command"]), tuple(map(str, entry.get("args", ())))
+            download = parse_package_command(command, args)
             place = str(self._servers.packages_of(definition.name))
             installed = {
                 **entry,
                 "command": program.command,
                 "args": list(download.args) if download else [],
-                "download": [definition.command, *definition.args],
+                "download": [command, *args],
                 "package": program.package,
                 "read_only": [*entry.get("read_only", ()), place],
             }
@@ -204,14 +211,15 @@ class McpAdmin:
         ):
             return self._servers.describe_reach(definition)
 
-    async def _test(self, name: str) -> McpReviewReport:
+    async def _test(self, name: str, *, only_isolated: bool = False) -> McpReviewReport:
         # the reason of a failure is raised as well
         logging.getLogger("internal.mcp.connection").setLevel(logging.ERROR)
         async with (
             open_sandbox_in(self._loaded, self._homes) as sandbox,
             self._servers.running(sandbox, self._homes.create),
         ):
-            return await self._reviews.review(name, start=True)
+            start = self._servers.is_isolated or not only_isolated
+            return await self._reviews.review(name, start=start)
 
 
 def _item(summary: McpServerSummary) -> McpItem:

@@ -360,6 +360,10 @@ class McpAdmin(Protocol):
         """Start a server, list its tools, and stop it."""
         ...
 
+    def try_isolated(self, name: str) -> McpReport | None:
+        """Start a server like `test`, but only in isolation; None without it."""
+        ...
+
     def accept(self, report: McpReport) -> None:
         """Accept the definition and tools as they were shown."""
         ...
