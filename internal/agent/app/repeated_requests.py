@@ -26,8 +26,13 @@ UNREAD_SECONDS = 600
 READ_SECONDS = 10
 """How long after it was read an answer is given to a repetition that the client declares.
 
-It may have been lost on its way. A failure is given to each repetition: clients that repeat it
-because of its status do so within this time.
+It may have been lost on its way.
+"""
+
+FAILED_SECONDS = 60
+"""How long after its run a failure is given to each repetition.
+
+Some clients repeat every error of a server for about half a minute, each time after a longer wait.
 """
 
 _COMMAND = "ask"
@@ -144,9 +149,10 @@ def _joins(request: RepeatableRequest, first: _Request, run: Run, now: str) -> b
             return False
     elif request.has_reader and not request.is_repeat:
         return False
+    if first.read and run.status == "failed":
+        return _seconds(run.ended, now) <= FAILED_SECONDS
     if first.read:
-        is_expected = request.is_repeat or run.status == "failed"
-        return is_expected and _seconds(first.read, now) <= READ_SECONDS
+        return request.is_repeat and _seconds(first.read, now) <= READ_SECONDS
     return run.status not in ENDED or _seconds(run.ended, now) <= UNREAD_SECONDS
 
 

@@ -6,7 +6,12 @@ from functools import partial
 import pytest
 
 from internal.agent.app.idempotency import RepeatableRequest
-from internal.agent.app.repeated_requests import READ_SECONDS, UNREAD_SECONDS, RepeatedRequests
+from internal.agent.app.repeated_requests import (
+    FAILED_SECONDS,
+    READ_SECONDS,
+    UNREAD_SECONDS,
+    RepeatedRequests,
+)
 from internal.agent.app.runs.creation import Submission, Submitted, new_task_ids
 from internal.agent.app.task_commands import submit_task
 from internal.agent.domain.events.envelope import rfc3339
@@ -106,8 +111,9 @@ async def test_a_failure_is_for_all_repetitions_at_first(requests: Requests) -> 
     first = await requests.submit()
     await requests.end(first, "failed", "error")
     await requests.mark_read(first)
+    requests.clock.advance(timedelta(seconds=FAILED_SECONDS - 1))
     assert await requests.joining() == [True, True, False]
-    requests.clock.advance(timedelta(seconds=READ_SECONDS + 1))
+    requests.clock.advance(timedelta(seconds=2))
     assert await requests.joining() == [False, False, False]
 
 
