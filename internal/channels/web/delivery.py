@@ -31,12 +31,11 @@ STOP_HEADER = "x-larkspur-stop-on-disconnect"
 _RETRY_COUNT_HEADER = b"x-stainless-retry-count"
 """Header in which the client libraries of OpenAI and others say how often they asked before."""
 
-_IDENTITY_HEADERS = (
-    b"x-larkspur-session",
-    b"x-openwebui-user-id",
-    b"x-openwebui-chat-id",
-)
-"""Headers that tell apart people and conversations of one caller."""
+SESSION_HEADER = "x-larkspur-session"
+"""Header that names the session of a request and of its answer."""
+
+USER_HEADERS = (b"x-openwebui-user-id", b"x-openwebui-chat-id")
+"""Headers by which Open WebUI tells apart the people and conversations of one caller."""
 
 _WORTH_REPEATING = frozenset({429, 503})
 
@@ -202,7 +201,7 @@ def _stops_on_disconnect(request: ApiRequest[Any, Any]) -> bool:
 def _fingerprint(request: ApiRequest[Any, Any]) -> str:
     context = request.context
     parts = [context.scope["path"].encode()]
-    for name in _IDENTITY_HEADERS:
+    for name in (SESSION_HEADER.encode(), *USER_HEADERS):
         parts += [name, *context.headers(name)]
     said = hashlib.sha256(msgspec.json.encode(parts))
     said.update(request.content)

@@ -5,13 +5,9 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.errors import InvalidRequest
+from internal.channels.web.delivery import SESSION_HEADER, USER_HEADERS
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import Key
-
-SESSION_HEADER = "x-larkspur-session"
-"""Header that names the session of a request and of its answer."""
-
-_USER_HEADERS = (b"x-openwebui-user-id", b"x-openwebui-chat-id")
 
 
 def named_session(request: ApiRequest[Any, Any]) -> str:
@@ -27,7 +23,7 @@ def named_user(request: ApiRequest[Any, Any], user: str) -> str:
         request: the request, with or without the headers of Open WebUI.
         user: its field `user`.
     """
-    named = [value for name in _USER_HEADERS for value in request.context.headers(name)[:1]]
+    named = [value for name in USER_HEADERS for value in request.context.headers(name)[:1]]
     return "\n".join([user, *(each.decode("latin-1") for each in named)]) if named else user
 
 

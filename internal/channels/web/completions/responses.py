@@ -26,7 +26,6 @@ from internal.channels.web.completions.offered_tools import refuse_demanded_tool
 from internal.channels.web.completions.plain_reply import PlainReply, ReplyLimits
 from internal.channels.web.completions.replies import CompletionReply, ReplyEnd
 from internal.channels.web.completions.request_headers import (
-    SESSION_HEADER,
     idempotency_key,
     named_session,
     named_user,
@@ -48,7 +47,7 @@ from internal.channels.web.completions.response_objects import (
 )
 from internal.channels.web.completions.response_stream import ResponseStream
 from internal.channels.web.completions.run_reply import RunReply
-from internal.channels.web.delivery import Delivery, errors_of_created_run
+from internal.channels.web.delivery import SESSION_HEADER, Delivery, errors_of_created_run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import while_connected
