@@ -7,7 +7,7 @@ worse than it was.
 
 import argparse
 import asyncio
-import datetime
+import datetime as dt
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -82,9 +82,7 @@ async def run_servers(only: list[str], cache: Path, folder: Path) -> dict[str, r
     return rows
 
 
-async def _server_row(
-    declared: ServerDeclaration, cache: Path, folder: Path
-) -> results.Row:
+async def _server_row(declared: ServerDeclaration, cache: Path, folder: Path) -> results.Row:
     row: results.Row = {"name": declared.name, "command": declared.command}
     if declared.untried:
         return {**row, "verdict": "not tried", "notes": [declared.untried]}
@@ -92,7 +90,7 @@ async def _server_row(
 
 
 def _today() -> str:
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
+    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 def _tell(name: str, row: results.Row) -> None:
@@ -104,8 +102,7 @@ def worse(before: dict[str, results.Row], now: dict[str, results.Row]) -> list[s
     return [
         name
         for name, row in now.items()
-        if name in before
-        and RANKS.index(row["verdict"]) > RANKS.index(before[name]["verdict"])
+        if name in before and RANKS.index(row["verdict"]) > RANKS.index(before[name]["verdict"])
     ]
 
 

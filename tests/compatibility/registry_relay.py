@@ -34,7 +34,7 @@ def is_needed() -> bool:
 class _Relay(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_GET(self) -> None:
         name, _, path = self.path[1:].partition("/")
         if name not in PLACES:
             self.send_error(404)
@@ -48,7 +48,7 @@ class _Relay(BaseHTTPRequestHandler):
         with response:
             self._answer(response.status, response.headers, response.read())
 
-    do_HEAD = do_GET  # noqa: N815
+    do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
 
     def _answer(self, status: int, headers: Message, body: bytes) -> None:
         if "json" in headers.get("content-type", "") or "html" in headers.get("content-type", ""):

@@ -3,12 +3,14 @@
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 DECLARED = Path(__file__).parent / "servers.toml"
 
 
-class ServerDeclaration(NamedTuple):
+class ServerDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server, the first command of its README, and one call.
 
     `{home}` in a command and in arguments is the folder of the person. `files` are made there
@@ -34,5 +36,5 @@ class ServerDeclaration(NamedTuple):
 def server_declarations() -> tuple[ServerDeclaration, ...]:
     """Return all servers, by name."""
     rows = tomllib.loads(DECLARED.read_text(encoding="utf-8"))["server"]
-    found = [ServerDeclaration(**row) for row in rows]
+    found = msgspec.convert(rows, list[ServerDeclaration])
     return tuple(sorted(found, key=lambda each: each.name))

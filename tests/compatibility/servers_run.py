@@ -9,6 +9,7 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Mapping
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ def _person(home: Path, address: str) -> dict[str, str]:
 
 async def _larkspur(environ: Mapping[str, str], *argv: str, home: Path) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
-        *("nice", "-n", "15", LARKSPUR, *argv),
+        *("nice", "-n", "15", str(LARKSPUR), *argv),
         env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
         cwd=home,
         stdin=DEVNULL,
@@ -151,7 +152,7 @@ def _hinted(output: str, declared: ServerDeclaration) -> list[str] | None:
 
 def _new_options(before: list[str], after: list[str]) -> str:
     """Return the options of a command that the one before it did not have."""
-    pairs = [" ".join(pair) for pair in zip(after, after[1:], strict=False)]
+    pairs = [" ".join(pair) for pair in pairwise(after)]
     known = " ".join(before)
     return " ".join(pair for pair in pairs if pair.startswith("--") and pair not in known)
 
@@ -181,9 +182,7 @@ async def _call(
         # Without a call the task only shows which tools the model gets.
         text = f"case: use [{declared.name}] {use}" if declared.tool else "case: plain [server]"
         task = {"task": text, "options": {"permission_mode": "all"}}
-        answer = (
-            await where.gateway.client.post(f"/api/tasks?wait={CALL_SECONDS}", task)
-        ).json()
+        answer = (await where.gateway.client.post(f"/api/tasks?wait={CALL_SECONDS}", task)).json()
         run = answer.get("run") or {}
         said = str(run.get("answer") or run.get("error") or answer)
         started = set(_descendants(where.gateway.process.pid)) - before
@@ -196,7 +195,9 @@ async def _call(
         }
     if declared.tool and declared.expected not in said:
         found["failed"] = True
-        found["notes"] = [f"{declared.tool}: {shortened(said)}"]
+        # Without the frame around what a server says.
+        reason = said.rpartition("is to be followed.]")[2].strip()
+        found["notes"] = [f"{declared.tool}: {shortened(reason)}"]
     return found
 
 

@@ -26,9 +26,7 @@ def converted(message):
 
 
 async def answer(messages, stream, tools, key):
-    client = KINDS[scenarios.DOOR](
-        model=scenarios.MODEL, base_url=scenarios.BASE_URL, api_key=key
-    )
+    client = KINDS[scenarios.DOOR](model=scenarios.MODEL, base_url=scenarios.BASE_URL, api_key=key)
     system = [each["content"] for each in messages if each["role"] == "system"]
     agent = Agent(
         client, instructions=system[0] if system else None, tools=[add] if tools else None
