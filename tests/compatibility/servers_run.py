@@ -48,22 +48,38 @@ async def run_server(declared: ServerDeclaration, _cache: Path, folder: Path) ->
     _furnish(declared, home)
     with relay() if is_needed() else nullcontext("") as address:
         environ = _person(home, address)
-        added = await _add(declared, home, environ)
-        row: Row = {
-            "registry": declared.registry,
-            "hints": [_without(home, each) for each in added.hints],
-            "seconds": round(added.seconds),
-            "version": _version(home, declared.name),
-        }
-        if added.problem:
-            return {**row, "verdict": "does not work", "notes": [shortened(added.problem)]}
-        await _larkspur(environ, "mcp", "review", declared.name, "--yes", home=home)
-        further = await _call(declared, home, environ)
+        first = f"{declared.given} -- {declared.command}"
+        row = await _tried(declared, home, environ, first)
+        if row["verdict"] == "does not work" and declared.documented:
+            await _larkspur(environ, "mcp", "remove", declared.name, home=home)
+            row = await _tried(declared, home, environ, declared.documented)
+            row["hints"] = [declared.documented.replace("{home}", "~"), *row["hints"]]
+            if row["verdict"] == "works":
+                row["verdict"] = "works with a note"
+    return row
+
+
+async def _tried(
+    declared: ServerDeclaration, home: Path, environ: Mapping[str, str], command: str
+) -> Row:
+    """Add a server by a command and what Larkspur then says, review it, and call its tool."""
+    added = await _add(declared, home, environ, command)
+    row: Row = {
+        "registry": declared.registry,
+        "hints": [_without(home, each) for each in added.hints],
+        "seconds": round(added.seconds),
+        "version": _version(home, declared.name),
+        "tools": added.tools,
+    }
+    if added.problem:
+        return {**row, "verdict": "does not work", "notes": [shortened(added.problem)]}
+    await _larkspur(environ, "mcp", "review", declared.name, "--yes", home=home)
+    further = await _call(declared, home, environ)
     notes = [*further.pop("notes"), *([declared.remark] if declared.remark else [])]
     verdict: Verdict = "works" if not added.hints else "works with a note"
     if further.pop("failed"):
         verdict = "does not work"
-    return {**row, **further, "tools": added.tools, "verdict": verdict, "notes": notes}
+    return {**row, **further, "verdict": verdict, "notes": notes}
 
 
 def _furnish(declared: ServerDeclaration, home: Path) -> None:
@@ -115,9 +131,11 @@ async def _larkspur(environ: Mapping[str, str], *argv: str, home: Path) -> tuple
     return process.returncode or 0, output.decode(errors="replace")
 
 
-async def _add(declared: ServerDeclaration, home: Path, environ: Mapping[str, str]) -> Added:
-    command = shlex.split(declared.command.replace("{home}", str(home)))
-    argv = ["mcp", "add", declared.name, "--yes", *shlex.split(declared.given), "--", *command]
+async def _add(
+    declared: ServerDeclaration, home: Path, environ: Mapping[str, str], command: str
+) -> Added:
+    words = shlex.split(command.replace("{home}", str(home)))
+    argv = ["mcp", "add", declared.name, "--yes", *words]
     hints: list[str] = []
     began = time.monotonic()
     while True:
