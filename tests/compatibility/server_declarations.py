@@ -16,8 +16,9 @@ class ServerDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     `{home}` in a command and in arguments is the folder of the person. `files` are made there
     before, `variables` are the values that a person knows, `given` the options that the README
     itself asks for. `documented` are the options and the command that docs/mcp.md or the README
-    names for a machine like this one, tried where the first command is of no use. `expected` is a part of the result of the call; without a `tool` only the list
-    of tools is tried, and `remark` says why. `untried` is why it is not run at all.
+    names for a machine like this one, tried where the first command is of no use. `expected` is a
+    part of the result of the call; without a `tool` only the list of tools is tried, and `remark`
+    says why. `untried` is why it is not run at all.
     """
 
     name: str

@@ -41,7 +41,7 @@ class Added(NamedTuple):
     tools: int
 
 
-async def run_server(declared: ServerDeclaration, _cache: Path, folder: Path) -> Row:
+async def run_server(declared: ServerDeclaration, folder: Path) -> Row:
     """Add a server, review it, and call a tool in a run; return the fields of its row."""
     home = folder / f"server-{declared.name}" / "home"
     home.mkdir(parents=True)
