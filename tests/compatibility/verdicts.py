@@ -139,8 +139,10 @@ def _note(
 ) -> str:
     match outcome.scenario:
         case "wrong key":
-            told = outcome.error or str(outcome.result)
-            return "" if _REFUSED.search(told) else f"not told as such: {shortened(told)}"
+            # How a client words it is its own matter; some print it and succeed.
+            told = str(outcome.result)
+            is_refused = bool(outcome.error) or _REFUSED.search(told)
+            return "" if is_refused else f"not refused: {shortened(told)}"
         case "failing":
             return "" if failing_runs == 1 else f"one request is {failing_runs} runs"
         case scenario:

@@ -34,7 +34,11 @@ async def answer(messages, stream, tools, key):
     given = [converted(each) for each in messages if each["role"] != "system"]
     if not stream:
         return (await agent.run(given)).text
-    return "".join([piece.text async for piece in agent.run(given, stream=True)])
+    # Its pieces may replace earlier ones.
+    pieces = agent.run(given, stream=True)
+    async for _ in pieces:
+        pass
+    return (await pieces.get_final_response()).text
 
 
 def ask(messages, *, stream, tools, key):
