@@ -132,7 +132,8 @@ def _picture(message: Mapping[str, Any]) -> str:
 def _system(messages: list[Mapping[str, Any]]) -> str:
     """Say whether the model reads the client's system prompt as instructions."""
     texts = {each["role"]: words(each["content"]) for each in messages}
-    marked = re.search(rf"<instructions [^>]*>\s*{SYSTEM}\s*</instructions>", texts["user"])
+    frame = rf"<instructions [^>]*>((?!</instructions>).)*{re.escape(SYSTEM)}"
+    marked = re.search(frame, texts["user"], re.DOTALL)
     if marked or SYSTEM in texts.get("system", ""):
         return "Instructions: kept."
     return "Instructions: a part of the message." if SYSTEM in texts["user"] else "No instructions."
