@@ -1,6 +1,7 @@
 """One run of a client's program against a gateway."""
 
 import re
+import shutil
 from pathlib import Path
 
 from tests.compatibility.declarations import Declaration
@@ -43,8 +44,9 @@ async def run_client(declared: Declaration, where: Place, cache: Path, deliverie
 
 
 def _environ(declared: Declaration, where: Place, work: Path) -> dict[str, str]:
-    """Return the variables of a program, and make its folder in a home folder of its own."""
-    work.mkdir(parents=True, exist_ok=True)
+    """Return the variables of a program, and make its folder in a new home folder."""
+    shutil.rmtree(work.parent, ignore_errors=True)
+    work.mkdir(parents=True)
     return {
         **base_environ(work.parent),
         "LARKSPUR_URL": where.url,
