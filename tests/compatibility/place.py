@@ -131,10 +131,13 @@ def _picture(message: Mapping[str, Any]) -> str:
 
 def _system(messages: list[Mapping[str, Any]]) -> str:
     """Say whether the model reads the client's system prompt as instructions."""
-    texts = {each["role"]: words(each["content"]) for each in messages}
+    texts: dict[str, str] = {"user": "", "system": ""}
+    for each in messages:
+        if each["role"] in texts:
+            texts[each["role"]] += words(each["content"])
     frame = rf"<instructions [^>]*>((?!</instructions>).)*{re.escape(SYSTEM)}"
     marked = re.search(frame, texts["user"], re.DOTALL)
-    if marked or SYSTEM in texts.get("system", ""):
+    if marked or SYSTEM in texts["system"]:
         return "Instructions: kept."
     return "Instructions: a part of the message." if SYSTEM in texts["user"] else "No instructions."
 

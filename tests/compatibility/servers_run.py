@@ -216,6 +216,9 @@ async def _call(
         # Without the frame around what a server says.
         reason = said.rpartition("is to be followed.]")[2].strip()
         found["notes"] = [f"{declared.tool}: {shortened(reason)}"]
+    elif declared.made and not (home / declared.made).exists():
+        found["failed"] = True
+        found["notes"] = [f"{declared.tool}: succeeds, but ~/{declared.made} is not there"]
     return found
 
 
