@@ -144,6 +144,11 @@ compatibility: setup
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup
 	$(BIN)/python -m internal.config.reference
+	$(BIN)/python -c 'from pathlib import Path; \
+	  from internal.channels.web.completions.documented_fields import DOCUMENTED; \
+	  from internal.config.reference import insert_table; page = Path("docs/http.md"); \
+	  [page.write_text(insert_table(page.read_text(), name, table.markdown())) \
+	    for name, table in DOCUMENTED]'
 	$(BIN)/larkspur events schema > docs/events.schema.json
 	$(BIN)/larkspur events schema --markdown > docs/events.md
 	$(BIN)/python -c 'from internal.agent.domain.events.schema import typescript; \

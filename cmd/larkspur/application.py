@@ -84,6 +84,7 @@ from larkspur.version import VERSION
 
 if TYPE_CHECKING:
     from larkspur.administration.database import DatabaseAdmin
+    from larkspur.administration.hooks import HookAdmin
     from larkspur.administration.lessons import LessonAdmin
     from larkspur.administration.mcp_servers import McpAdmin
     from larkspur.administration.skills import SkillAdmin
@@ -433,6 +434,16 @@ class Application:
         loaded = self._load(config=config)
         prepare(loaded.home)
         return McpAdmin(loaded)
+
+    def hooks(self, config: str | None) -> "HookAdmin":
+        """Return the hooks and webhooks of the settings.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        from larkspur.administration.hooks import HookAdmin  # noqa: PLC0415 - only for this
+
+        return HookAdmin(self._load(config=config))
 
     def database(self, config: str | None) -> "DatabaseAdmin":
         """Return the database of the settings.

@@ -1,5 +1,8 @@
 """The skills and MCP servers of an installation."""
 
+import contextlib
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,17 @@ from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.login.token_file import TokenFile
 from internal.mcp.pins import McpPins
 from internal.mcp.servers import McpServers
+from internal.sandbox.selection import path_of_commands
 from internal.skills.library import SkillLibrary
 from internal.skills.library import shipped_folder as shipped_skills
+from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
+from internal.skills.script_needs import CommandMeans, normal_name
 from internal.skills.skill_places import SkillPlace, linked_folders
 from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
+
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 SKILLS_FOLDER = "skills"
 """The folder of the owner's skills in the home folder."""
@@ -51,6 +59,32 @@ def open_skills(loaded: Loaded) -> SkillLibrary:
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
+def open_skill_reviews(loaded: Loaded, skills: SkillLibrary) -> PinnedSkillReviews:
+    """Return the reviews of skills, with what commands have by the settings."""
+    return PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS, _command_means(loaded))
+
+
+def _command_means(loaded: Loaded) -> CommandMeans | None:
+    """Return what isolated commands have by the settings; None where that depends on more.
+
+    Reads the file of `sandbox.packages`; one that cannot be read counts as empty.
+    """
+    settings = loaded.settings.sandbox
+    if settings.provider not in {"auto", "bubblewrap", "landlock"}:
+        return None
+    names: Iterable[str] = ()
+    if settings.packages:
+        with contextlib.suppress(OSError, UnicodeError):
+            names = Path(settings.packages).expanduser().read_text(encoding="utf-8").splitlines()
+    found = (_REQUIREMENT.match(line.strip()) for line in names)
+    return CommandMeans(
+        path_of_commands(map(str, settings.read_only)),
+        own_path=loaded.environ.get("PATH", ""),
+        packages=frozenset(normal_name(each[0]) for each in found if each),
+        reaches_hosts=settings.network not in ("off", ()),
+    )
+
+
 def open_mcp_servers(loaded: Loaded) -> McpServers:
     """Return the MCP servers of the settings and the home folder; none is started.
 
@@ -75,7 +109,7 @@ def open_mcp_servers(loaded: Loaded) -> McpServers:
         version=VERSION,
         logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
         deny=denied_hosts(loaded),
-        own_path=loaded.environ.get("PATH", ""),
+        environ=loaded.environ,
     )
 
 

@@ -40,6 +40,7 @@ from internal.config.home import HomeError, read_token
 from internal.config.loader import Loaded
 from internal.config.settings import AttachmentsSettings, S3Settings, Settings
 from internal.config.types import HOST_NAME, ConfigError
+from internal.mcp.definition_files import PACKAGES_FOLDER
 from internal.observability.clock import SystemClock
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
@@ -214,7 +215,8 @@ def folders_elsewhere(loaded: Loaded) -> list[Path]:
 def private_places(loaded: Loaded) -> PrivatePlaces:
     """Return what no command sees but the folders of its own session."""
     hidden = (loaded.home, *own_files(loaded), *folders_elsewhere(loaded))
-    return PrivatePlaces(hidden, (*open_workspaces(loaded).roots, packages_folder(loaded)))
+    installed = (packages_folder(loaded), loaded.home / PACKAGES_FOLDER)
+    return PrivatePlaces(hidden, (*open_workspaces(loaded).roots, *installed))
 
 
 def packages_folder(loaded: Loaded) -> Path:

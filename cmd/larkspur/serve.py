@@ -51,6 +51,7 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
+from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
@@ -587,6 +588,7 @@ def _web_services(
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),
+        plain=services.plain,
     )
 
 
@@ -672,6 +674,7 @@ def _announce(
         f"  limits {_limits(loaded, defaults)}",
         f"  data   {loaded.home} · {_isolation(defaults)} · Ctrl+C stops",
         *_workspace_warning(loaded),
+        *_secret_warnings(loaded),
         "",
         "Try, in another terminal:",
         f"  {sys.argv[0]}",
@@ -695,3 +698,14 @@ def _workspace_warning(loaded: Loaded) -> list[str]:
     if inner is None:
         return []
     return [f"  warning  agent.workspace {folder} contains {inner}; the agent reads it unasked"]
+
+
+def _secret_warnings(loaded: Loaded) -> list[str]:
+    settings = loaded.settings
+    named: list[HookSettings | WebhookSettings] = [*settings.webhooks, *settings.hooks]
+    return [
+        f"  warning  the secret of {each.title} is not valid Base64: libraries that verify"
+        " signatures may refuse it; `larkspur hooks secret` makes one that they take"
+        for each in named
+        if not each.suits_libraries
+    ]

@@ -30,6 +30,7 @@ from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.mentions import MentionTool
+from internal.agent.app.plain_completions import PlainCompletions
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.runs.call_repairs import CallRepairCounts
@@ -104,8 +105,6 @@ from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
 from internal.skills.library import SkillLibrary
-from internal.skills.pinned_reviews import PinnedSkillReviews
-from internal.skills.pins import SkillPins
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
@@ -115,7 +114,13 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
-from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_folders
+from larkspur.extensions import (
+    denied_hosts,
+    open_mcp_servers,
+    open_skill_reviews,
+    open_skills,
+    skill_folders,
+)
 from larkspur.file_storage import (
     NO_HOST,
     changes_folder,
@@ -133,8 +138,9 @@ from larkspur.file_storage import (
     spans_hosts,
     working_host,
 )
+from larkspur.plain_model import open_plain_completions
 from larkspur.prompts import make_prompt_builder
-from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
+from larkspur.task_defaults import make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -196,6 +202,7 @@ class GatewayServices(Services, frozen=True, kw_only=True):
     documents: DocumentReader
     registry: ProcessRegistry
     webhooks: WebhookSender
+    plain: PlainCompletions
     preload: Callable[[], None]
     """Starts reading in the background what the first run needs."""
 
@@ -316,7 +323,7 @@ async def open_services(
             skills=skills,
             mcp_servers=mcp_servers,
             reviews=Reviews(
-                PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
+                open_skill_reviews(loaded, skills),
                 ServerReviews(mcp_servers),
             ),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, trust),
@@ -386,6 +393,14 @@ async def open_gateway(
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services, lessons),
+        open_plain_completions(
+            loaded.settings,
+            services.database,
+            services.stores,
+            clock=services.clock,
+            book=services.model_book,
+            lessons=lessons,
+        ) as plain,
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -428,6 +443,7 @@ async def open_gateway(
                 clock=services.clock,
                 leadership=services.leaderships.of_webhooks(),
             ),
+            plain=plain,
             preload=partial(_preload, services, model),
         )
 

@@ -6,6 +6,7 @@ running gateway import little else. For the same reason this module may read the
 
 import json
 import os
+import pwd
 import re
 import stat
 from collections.abc import Callable, Mapping
@@ -57,20 +58,40 @@ class GatewayAddress(NamedTuple):
 def locate(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the absolute path of the home folder: `LARKSPUR_HOME`, else `~/.larkspur`.
 
-    The folder is not touched.
+    Programs that start others with few variables may leave out `HOME`, or leave it blank: then `~`
+    is the folder of the user in the password database. The home folder is not touched.
 
     Raises:
-        HomeError: `LARKSPUR_HOME` is blank or names an unknown user.
+        HomeError: `LARKSPUR_HOME` is blank or names an unknown user, or the user has no folder.
     """
     named = environ.get("LARKSPUR_HOME")
     if named is None:
-        return Path("~/.larkspur").expanduser().absolute()
+        return _user_folder() / ".larkspur"
     if not named.strip():
         raise HomeError("LARKSPUR_HOME is blank; set it to a folder or unset it.")
     try:
         return Path(named).expanduser().absolute()
     except RuntimeError:
         raise HomeError(f"LARKSPUR_HOME is {named}, but there is no such user.") from None
+
+
+def _user_folder() -> Path:
+    given = os.environ.get("HOME", "")
+    if given.startswith("/"):
+        return Path(given)
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir).absolute()
+    except KeyError:
+        raise HomeError(
+            f"The user {os.getuid()} has no folder; set LARKSPUR_HOME to one."
+        ) from None
+
+
+def origin(environ: Mapping[str, str] = os.environ) -> str:
+    """Return what names the home folder: a variable, or the user."""
+    if "LARKSPUR_HOME" in environ:
+        return "LARKSPUR_HOME"
+    return "HOME" if os.environ.get("HOME", "").startswith("/") else "the folder of the user"
 
 
 def find_home_in(folder: str, environ: Mapping[str, str] = os.environ) -> Path | None:

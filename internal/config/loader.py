@@ -349,7 +349,10 @@ def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _G
 
 
 def _expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
-    """Replace every ${VARIABLE}, also inside lists and mappings; $${ stands for ${."""
+    """Replace every ${VARIABLE}, also inside lists and mappings; $${ stands for ${.
+
+    ${VARIABLE:-default} is the default where the variable is not set or empty, as in a shell.
+    """
     if isinstance(value, list):
         return [_expand(item, environ, where) for item in value]
     if isinstance(value, dict):
@@ -360,9 +363,12 @@ def _expand(value: Any, environ: Mapping[str, str], where: str) -> Any:
     def replacement(match: re.Match[str]) -> str:
         if match[0].startswith("$$"):
             return match[0][1:]
-        if match[1] not in environ:
+        name, has_default, default = match[1].partition(":-")
+        if has_default:
+            return environ.get(name) or default
+        if name not in environ:
             raise ConfigError(f"{where}: {plain(match[0])} is not set in the environment.")
-        return environ[match[1]]
+        return environ[name]
 
     return _VARIABLE.sub(replacement, value)
 

@@ -85,7 +85,9 @@ class AgentSettings(Section):
     )
     profile: Text = key("default", "Profile of runs that name none.")
     title_model: Text = key(
-        "", "Model of `llm.provider` that titles sessions; empty: the first words of the task."
+        "",
+        "Model of `llm.provider` that titles sessions (empty: the first words of the task) and"
+        " answers `larkspur-plain` (empty: the default model).",
     )
     message_cache_bytes: Count = key(
         64_000_000, "Memory for the messages of the sessions that were used last, in bytes."

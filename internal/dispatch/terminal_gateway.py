@@ -23,7 +23,7 @@ from internal.agent.domain.errors import LarkspurError, StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import ENDED, Run
+from internal.agent.domain.tasks import ENDED, Attachment, Run
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock
@@ -140,14 +140,20 @@ class TerminalGateway(Gateway):
         self,
         question_id: QuestionId,
         answer_input: AnswerInput,
-        answerer: Actor,
+        actor: Actor,
         message: InboundMessage | None = None,
         *,
+        attachments: tuple[Attachment, ...] = (),
         idempotency_key: str | None = None,
     ) -> QuestionRecord:
         """Answer a question; its run continues here unless another process owns it."""
         answered = await super().answer(
-            question_id, answer_input, answerer, message, idempotency_key=idempotency_key
+            question_id,
+            answer_input,
+            actor,
+            message,
+            attachments=attachments,
+            idempotency_key=idempotency_key,
         )
         await self.adopt(answered.run_id)
         return answered

@@ -3,9 +3,10 @@
 import io
 from typing import Any, BinaryIO, NamedTuple
 
-from PIL import Image, ImageOps, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin
+from PIL import Image, ImageFile, ImageOps, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin
 
 from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.picture_repair import repaired
 
 MAX_BYTES = 3_750_000
 """The limit of Anthropic is 5 MB in base64, which is a third longer than the bytes."""
@@ -31,6 +32,7 @@ _UNCHANGED = {
 _UNCHANGED_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 _ORIENTATION_TAG = 0x0112
 _JPEG_QUALITY = 85
+_FILL = 128  # the grey of JPEG without data
 _MAX_PAGE_SCALE = 4.0  # of 72 dots per inch
 _PILLOW_ERRORS = (OSError, SyntaxError, ValueError, TypeError, EOFError)
 
@@ -47,6 +49,8 @@ class ReadPicture(NamedTuple):
 def prepare_picture(file: BinaryIO, *, further_formats: tuple[str, ...] = ()) -> ReadPicture:
     """Check a picture by decoding it, and convert or scale it if providers would not accept it.
 
+    One that is slightly wrong is repaired, as viewers do.
+
     Raises:
         DocumentUnreadable: it is damaged, too large or of an unknown kind.
     """
@@ -60,7 +64,45 @@ def prepare_picture(file: BinaryIO, *, further_formats: tuple[str, ...] = ()) ->
     except DocumentUnreadable:
         raise
     except _PILLOW_ERRORS as error:
-        raise DocumentUnreadable("The picture is damaged: it cannot be decoded.") from error
+        file.seek(0)
+        picture = _repaired(file.read())
+        if picture is None:
+            raise DocumentUnreadable("The picture is damaged: it cannot be decoded.") from error
+        return picture
+
+
+def _repaired(content: bytes) -> ReadPicture | None:
+    """Return a picture that is slightly wrong in another form; None if too much of it is missing.
+
+    Raises:
+        DocumentUnreadable: it has too many pixels.
+    """
+    whole = repaired(content)
+    for accepts_missing in (False, True):
+        ImageFile.LOAD_TRUNCATED_IMAGES = accepts_missing
+        try:
+            with Image.open(io.BytesIO(whole), formats=_FORMATS) as image:
+                _check_pixels(image)
+                image.load()
+                is_photograph = image.format in {"JPEG", "MPO"}
+                # the decoder of JPEG fills what is missing without an error
+                if (accepts_missing or is_photograph) and _lacks_half(image):
+                    return None
+                return _converted(image, is_photograph=is_photograph)
+        except _PILLOW_ERRORS:
+            continue
+        finally:
+            ImageFile.LOAD_TRUNCATED_IMAGES = False
+    return None
+
+
+def _lacks_half(image: Image.Image) -> bool:
+    """Return True if the lower half is what decoders fill in: grey for JPEG, else one colour."""
+    half = image.crop((0, image.height // 2, image.width, image.height)).convert("RGB")
+    colours = half.getcolors(maxcolors=1)  # None for more
+    if image.format in {"JPEG", "MPO"}:
+        return colours is not None and colours[0][1] == (_FILL,) * 3
+    return colours is not None
 
 
 def picture_of_page(document: Any, number: int) -> ReadPicture:

@@ -117,22 +117,33 @@ class HookRunner:
     async def _ask(
         self, hook: HookSettings, programs: PinnedPrograms, given: HookInput
     ) -> HookAnswer:
-        body = msgspec.json.encode(given)
         await programs.check()
-        if hook.url is None:
-            return await ask_command(
-                hook.command, body, folder=self._folder, timeout_seconds=hook.timeout_seconds
-            )
-        response = await self._poster.post(
-            hook.url,
-            body,
-            message_id=f"hook-{Ksuid()}",
-            secret=hook.secret,
-            timeout_seconds=hook.timeout_seconds,
+        return await ask_hook(hook, given, folder=self._folder, poster=self._poster)
+
+
+async def ask_hook(
+    hook: HookSettings, given: HookInput, *, folder: Path, poster: SignedPoster
+) -> HookAnswer:
+    """Ask one hook and return its answer; a command runs in the folder.
+
+    Raises:
+        HookFailed: it gives no usable answer.
+    """
+    body = msgspec.json.encode(given)
+    if hook.url is None:
+        return await ask_command(
+            hook.command, body, folder=folder, timeout_seconds=hook.timeout_seconds
         )
-        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise HookFailed(f"answered with the status {response.status}")
-        return parse_answer(response.body)
+    response = await poster.post(
+        hook.url,
+        body,
+        message_id=f"hook-{Ksuid()}",
+        secret=hook.secret,
+        timeout_seconds=hook.timeout_seconds,
+    )
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise HookFailed(f"answered with the status {response.status}")
+    return parse_answer(response.body)
 
 
 def _matches(hook: HookSettings, given: HookInput, spec: ToolSpec) -> bool:

@@ -1,46 +1,29 @@
-"""Signed POST requests to addresses of the settings, private ones included.
-
-The signature is that of https://www.standardwebhooks.com: HMAC-SHA256 over id, time and body.
-"""
+"""Signed POST requests to addresses of the settings, private ones included."""
 
 import asyncio
-import base64
-import binascii
-import hashlib
-import hmac
+import os
+import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
+from internal.hooks.signature import sign
 
 if TYPE_CHECKING:
     import httpx
 
-_PREFIX = "whsec_"
 _IDLE_TIMEOUT_SECONDS = 600.0
 """The settings allow no longer timeout; each request has its own."""
 
 
 class PostResponse(NamedTuple):
-    """The status and the body of a response."""
+    """The status and the body of a response, and where it leads, "" for nowhere."""
 
     status: int
     body: bytes
-
-
-def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """Return the signature header. A secret that begins with `whsec_` is Base64 after it."""
-    key = secret.encode()
-    if secret.startswith(_PREFIX):
-        try:
-            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-        except binascii.Error:
-            key = secret.encode()
-    content = f"{message_id}.{timestamp}.".encode() + body
-    digest = hmac.digest(key, content, hashlib.sha256)
-    return f"v1,{base64.b64encode(digest).decode()}"
+    location: str = ""
 
 
 class SignedPoster:
@@ -96,8 +79,24 @@ class SignedPoster:
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
-                return PostResponse(response.status_code, content)
+                location = response.headers.get("location", "")
+                return PostResponse(response.status_code, content, location)
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise HookFailed(f"cannot be reached: {str(error) or type(error).__name__}") from error
+            raise HookFailed(f"cannot be reached: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of the system, which httpx hides behind a sentence of its own."""
+    reason = str(error) or type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        # the numbers of OpenSSL are others
+        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+            # those of the resolver are negative
+            reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or reason
+        cause = cause.__cause__ or cause.__context__
+    return reason

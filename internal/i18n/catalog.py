@@ -13,7 +13,7 @@ from typing import Any
 
 from internal.i18n.language import LANGUAGES, Language
 
-CATALOGS = ("chat", "cli", "modes", "repl", "runs")
+CATALOGS = ("chat", "cli", "completions", "modes", "repl", "runs")
 
 _DIRECTORY = os.path.dirname(__file__)  # noqa: PTH120 - pathlib costs the terminal an import
 

@@ -75,10 +75,17 @@ class RunMessages(MessageCatalog):
         code = metadata.get("exit_code")
         return self("call_exit", code=code) if code else ""
 
-    def call_declined(self, metadata: Mapping[str, Any]) -> str:
-        """Return which questions of a server were declined unasked, "" if there are none."""
-        reasons = metadata.get("declined") or ()
-        return self("call_declined", reason="; ".join(map(str, reasons))) if reasons else ""
+    def call_remarks(self, metadata: Mapping[str, Any]) -> list[str]:
+        """Return what the row of a call says besides: what a server asked in vain, and its errors.
+
+        These are the questions that were declined unasked, and the errors that it logged.
+        """
+        found = {key: metadata.get(key) or () for key in ("declined", "logged")}
+        return [
+            self(f"call_{key}", reason="; ".join(map(str, reasons)))
+            for key, reasons in found.items()
+            if reasons
+        ]
 
     def is_limit(self, stop_reason: str) -> bool:
         """Return True if a run ended at a limit: it did not fail, and can go on."""

@@ -13,10 +13,14 @@ Json = dict[str, Any]
 PROBLEM = "larkspur/problem"
 """The key in `_meta` of a listed tool that says why it cannot be used, the end of a sentence."""
 
+TASK = "larkspur/task"
+"""The key in `_meta` of a result that holds the task which a call has become."""
+
 _MAX_DEPTH = 40
 # Their content is the server's own, or a schema, where null is a value.
 _FREE = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta", "default", "const"})
 _VALUES = frozenset({"default", "const", "enum", "example", "examples"})
+_TASK_SUPPORT = frozenset({"forbidden", "optional", "required"})
 _TEXTS = {
     "text": ("text",),
     "image": ("data", "mimeType"),
@@ -83,7 +87,7 @@ def _corrected_tool(given: Any) -> Json:
     tool = given if isinstance(given, dict) else {}
     name, description = tool.get("name"), tool.get("description")
     schema = _corrected_schema(tool.get("inputSchema"))
-    kept = {
+    kept: Json = {
         "name": name if isinstance(name, str) else "",
         "description": description if isinstance(description, str) else "",
     }
@@ -91,6 +95,9 @@ def _corrected_tool(given: Any) -> Json:
     title = tool.get("title") or (annotations if isinstance(annotations, dict) else {}).get("title")
     if title and isinstance(title, str):
         kept["title"] = title
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") in _TASK_SUPPORT:
+        kept["execution"] = {"taskSupport": execution["taskSupport"]}
     if problem := _schema_problem(schema):
         return {**kept, "inputSchema": {"type": "object"}, "_meta": {PROBLEM: problem}}
     return {**kept, "inputSchema": schema}
@@ -151,6 +158,8 @@ def _corrected_call(result: Json) -> Json:
     """Return the result of a call with a list of parts; results of other forms become a part."""
     if "inputRequests" in result or "requestState" in result:
         return result
+    if isinstance(task := result.get("task"), dict) and "taskId" in task:
+        return {"content": [], "_meta": {TASK: task}}
     content = result.get("content")
     structured = result.get("structuredContent")
     if content is None and structured is None:
@@ -203,4 +212,5 @@ _CORRECTIONS: Mapping[str, Callable[[Json], Json]] = {
     "initialize": _corrected_start,
     "tools/list": _corrected_list,
     "tools/call": _corrected_call,
+    "tasks/result": _corrected_call,
 }

@@ -62,7 +62,7 @@ class ServerConnection:
         self._on_tools, self._login = on_tools, login
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[SdkSession]
-        self._done = asyncio.Event()
+        self._done, self._has_changed = asyncio.Event(), asyncio.Event()
         self._endpoint: ServerEndpoint | None = None
         self._is_closed = False
         self._calls = 0
@@ -232,8 +232,9 @@ class ServerConnection:
         failure: ServerFailure | None = None
         try:
             async with AsyncExitStack() as stack:
-                self._ready.set_result(await self._open(stack))
-                await self._hold()
+                session = await self._open(stack)
+                self._ready.set_result(session)
+                await self._hold(session)
         except ServerFailure as error:
             failure = error
         except Exception:  # a fault of ours or of the SDK must not leave calls waiting
@@ -263,24 +264,29 @@ class ServerConnection:
         try:
             async with asyncio.timeout(seconds):
                 session = await stack.enter_async_context(
-                    endpoint.connect(self._version, self._forget_list)
+                    endpoint.connect(self._version, self._note_change)
                 )
                 await self._list(session)
         except TimeoutError as error:
             said = f": {endpoint.failure}" if endpoint.failure else ""
-            raise ServerFailure(f"it did not start in {seconds:g} s{said}") from error
+            known = endpoint.describe_failure("")
+            raise ServerFailure(
+                f"it did not start in {seconds:g} s{said}",
+                refused=known.refused,
+                refused_addresses=known.refused_addresses,
+            ) from error
         except LoginRequired:
             raise
         except ServerFailure as error:
-            raise ServerFailure(endpoint.failure or str(error)) from error
+            raise endpoint.describe_failure(str(error)) from error
         logger.info(
             "mcp server connected",
             extra={"server": self.definition.name, "protocol": session.protocol},
         )
         return session
 
-    async def _hold(self) -> None:
-        """Wait until the connection is to end.
+    async def _hold(self, session: "SdkSession") -> None:
+        """Wait until the connection is to end, and list the tools when they change meanwhile.
 
         Raises:
             ServerFailure: it broke, or the process has ended by itself.
@@ -288,7 +294,10 @@ class ServerConnection:
         endpoint = self._endpoint
         if endpoint is None:
             return
-        waits = [asyncio.create_task(one.wait()) for one in (endpoint.ended, self._done)]
+        waits: list[asyncio.Task[Any]] = [
+            asyncio.create_task(one.wait()) for one in (endpoint.ended, self._done)
+        ]
+        waits.append(asyncio.create_task(self._list_changes(session)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -305,8 +314,21 @@ class ServerConnection:
         await asyncio.to_thread(self._on_tools, listed)
         return listed
 
-    def _forget_list(self) -> None:
+    def _note_change(self) -> None:
         self._listed_at = float("-inf")
+        self._has_changed.set()
+
+    async def _list_changes(self, session: "SdkSession") -> None:
+        """List the tools whenever the server says that they have changed; people see it at once."""
+        while True:
+            await self._has_changed.wait()
+            self._has_changed.clear()
+            try:
+                await self._list(session)
+            except ServerFailure as error:  # the next call lists them again
+                self._listed_at = float("-inf")
+                extra = {"server": self.definition.name, "reason": str(error)}
+                logger.warning("mcp tools that have changed cannot be listed", extra=extra)
 
     def _note_failure(self, failure: ServerFailure) -> None:
         self._failures += 1

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.system_errors import describe_system_error
 from internal.mcp.definitions import DefinitionError, Expand, ServerDefinition, parse_definition
-from internal.mcp.private_files import FileVersion, locked, read_json, version_of, write_json
+from internal.mcp.foreign_files import FOREIGN_KEYS, MAX_FILE_BYTES, SERVERS_KEY
+from internal.mcp.private_files import FileVersion, locked, read_text, version_of, write_json
+from internal.mcp.relaxed_json import parse_relaxed
 
 logger = logging.getLogger(__name__)
 
 DEFINITIONS_FILE = "mcp.json"
-SERVERS_KEY = "mcpServers"
+PACKAGES_FOLDER = "mcp-packages"
+"""Where the packages of servers are installed, in the home folder."""
 SETTING = "mcp.servers"
 MAX_SERVERS = 100
-_MAX_FILE_BYTES = 1_000_000
 
 
 class Definitions(NamedTuple):
@@ -65,8 +67,20 @@ class DefinitionFiles:
         """
         return parse_definition(name, entry, self._expand, str(self.path))
 
-    def add(self, name: str, entry: Mapping[str, Any]) -> ServerDefinition:
+    def entry(self, name: str) -> Mapping[str, Any] | None:
+        """Return an entry of the file as it is written, None if the file has no such one."""
+        try:
+            found = _entries(_read_document(self.path)[0], self.path).get(name)
+        except DefinitionError:
+            return None
+        return found if isinstance(found, Mapping) else None
+
+    def add(
+        self, name: str, entry: Mapping[str, Any], *, replace: bool = False
+    ) -> ServerDefinition:
         """Write an entry to the file, and return its definition.
+
+        With `replace` it takes the place of one in the file.
 
         Raises:
             DefinitionError: it cannot be used, or there is a server of this name.
@@ -74,15 +88,24 @@ class DefinitionFiles:
         """
         definition = self.parse(name, entry)
         with locked(self.path):
-            document = read_document(self.path)
+            document = _read_writable(self.path)
             entries = _entries(document, self.path)
-            if name in self._settings or name in entries:
-                raise DefinitionError(f"There is an MCP server {name} already; remove it first.")
-            if len(entries) >= MAX_SERVERS:
+            if name in self._settings or (name in entries and not replace):
+                raise DefinitionError(_taken(name))
+            if len({**entries, name: {}}) > MAX_SERVERS:
                 raise DefinitionError(f"{self.path} has {MAX_SERVERS} servers, as many as it may.")
             document[SERVERS_KEY] = {**entries, name: dict(entry)}
             write_json(self.path, document)
         return definition
+
+    def check_addition(self, name: str, *, replace: bool) -> None:
+        """Check that a server of this name can be added.
+
+        Raises:
+            DefinitionError: there is one.
+        """
+        if name in self._settings or (self.entry(name) is not None and not replace):
+            raise DefinitionError(_taken(name))
 
     def remove(self, name: str) -> None:
         """Remove an entry from the file.
@@ -93,7 +116,7 @@ class DefinitionFiles:
             OSError: it cannot be written.
         """
         with locked(self.path):
-            document = read_document(self.path)
+            document = _read_writable(self.path)
             entries = dict(_entries(document, self.path))
             if name not in entries:
                 elsewhere = f"; it is in the setting {SETTING}" if name in self._settings else ""
@@ -105,7 +128,9 @@ class DefinitionFiles:
     def _parse(self) -> Definitions:
         problems: dict[str, str] = {}
         try:
-            written = dict(_entries(read_document(self.path), self.path))
+            document, _ = _read_document(self.path)
+            written = dict(_entries(document, self.path))
+            problems |= _foreign_problem(document, self.path)
         except DefinitionError as error:
             written, problems[""] = {}, str(error)
         given = [(name, entry, SETTING) for name, entry in self._settings.items()]
@@ -126,37 +151,55 @@ class DefinitionFiles:
         return Definitions(servers, problems)
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """Return the content of a file with servers; a missing one is empty.
+def _taken(name: str) -> str:
+    return f"There is an MCP server {name} already; remove it first: larkspur mcp remove {name}"
+
+
+def _read_document(path: Path) -> tuple[dict[str, Any], bool]:
+    """Return the content of the file, and True if it can be written again; a missing one is empty.
 
     Raises:
         DefinitionError: it cannot be read, or is not a JSON object.
     """
     try:
-        document = read_json(path, _MAX_FILE_BYTES)
+        document, is_plain = parse_relaxed(read_text(path, MAX_FILE_BYTES))
     except FileNotFoundError:
-        return {}
+        return {}, True
     except OSError as error:
         raise DefinitionError(f"{path} cannot be read: {describe_system_error(error)}") from error
     except json.JSONDecodeError as error:
         raise DefinitionError(f"{path}:{error.lineno}: this is not JSON: {error.msg}.") from error
+    except RecursionError as error:
+        raise DefinitionError(f"{path} cannot be read: it is nested too deeply.") from error
     except ValueError as error:
         raise DefinitionError(f"{path} cannot be read: {error}.") from error
     if not isinstance(document, dict):
         raise DefinitionError(f'{path} must be a JSON object: {{"{SERVERS_KEY}": {{…}}}}.')
+    return document, is_plain
+
+
+def _read_writable(path: Path) -> dict[str, Any]:
+    """Return the content of the file before it is written again.
+
+    Raises:
+        DefinitionError: it cannot be read, or has comments, which would be lost.
+    """
+    document, is_plain = _read_document(path)
+    if not is_plain:
+        raise DefinitionError(
+            f"{path} has comments or trailing commas, which are lost when it is written. Remove"
+            " them, or change the file by hand."
+        )
     return document
 
 
-def read_entries(path: Path) -> Mapping[str, Any]:
-    """Return the entries of a file with servers, such as the `.mcp.json` of a project.
-
-    Raises:
-        DefinitionError: there is no such file, or it has no servers.
-    """
-    entries = _entries(read_document(path), path)
-    if not entries:
-        raise DefinitionError(f"{path} has no {SERVERS_KEY}.")
-    return entries
+def _foreign_problem(document: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """Return the problem of a file with servers under the key of another program."""
+    found = [key for key in FOREIGN_KEYS if key in document]
+    if not found or SERVERS_KEY in document:
+        return {}
+    sentence = f"{path} has the servers of {found[0]}, which are not read; add them with: "
+    return {"": f"{sentence}larkspur mcp import {path}"}
 
 
 def _entries(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

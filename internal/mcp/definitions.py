@@ -19,15 +19,14 @@ from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.text import find_invisible, truncate_line
 from internal.agent.ports.mcp import MAX_START_SECONDS
+from internal.mcp.foreign_entries import convert_entry
+from internal.mcp.server_names import MAX_NAME_CHARS, is_usable, usable_name
 from internal.normal_forms.addresses import parse_host
 from internal.normal_forms.urls import split_url
 from internal.open_files.paths import resolve_links
 
-MAX_NAME_CHARS = 40
-"""Names of tools have 64 characters at some providers, of which the tool itself needs some."""
 MAX_CALL_SECONDS = 3_600.0
 
-_NAME = re.compile(r"[a-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -37,6 +36,8 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept
 ServerRisk = Literal["read", "write", "exec", "net"]
 LoginKind = Literal["shared", "personal", "client_credentials"]
 """Who signs in to a server: the owner for all people, each person, or Larkspur with a secret."""
+HttpTransport = Literal["http", "sse"]
+"""Streamable HTTP, or the HTTP+SSE of servers of 2024."""
 Expand = Callable[[Any, str], Any]
 """Replaces every ${VARIABLE} in a value; the text says where it is, for errors."""
 
@@ -59,9 +60,11 @@ class _Entry(msgspec.Struct, frozen=True):
     client_secret: str = ""
     issuer: str = ""
     scopes: tuple[str, ...] = ()
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    type: Literal["stdio", "http", "sse"] | None = None
     disabled: bool = False
     description: str = ""
+    download: tuple[str, ...] = ()
+    package: str = ""
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     network: NetworkSetting = "off"
@@ -73,13 +76,18 @@ class _Entry(msgspec.Struct, frozen=True):
     idle_seconds: float = 600.0
 
 
-class ServerDefinition(msgspec.Struct, frozen=True):
-    """A server: a command, or the address of one with streamable HTTP.
+ENTRY_KEYS = frozenset(_Entry.__struct_fields__)
 
+
+class ServerDefinition(msgspec.Struct, frozen=True):
+    """A server: a command, or the address of one with streamable HTTP or HTTP+SSE.
+
+    `transport` is how an address is spoken to, None to find out.
     `read_only` and `writable` are absolute paths that an isolated command sees, `links` those that
     pass symbolic links with the places to which they lead, `network` the rules for the hosts that
-    it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
-    are sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
+    it reaches. `package` is the installed one that the command is of, `download` the command line
+    that asked for it. `risk` holds for the tools that `risks` does not name. `warnings` are
+    sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
     """
 
     name: str
@@ -88,6 +96,7 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     cwd: str = ""
     url: str = ""
+    transport: HttpTransport | None = None
     headers: dict[str, str] = {}
     login: LoginKind | None = None
     client_id: str = ""
@@ -95,6 +104,8 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     issuer: str = ""
     scopes: tuple[str, ...] = ()
     disabled: bool = False
+    download: tuple[str, ...] = ()
+    package: str = ""
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     links: dict[str, str] = {}
@@ -122,6 +133,10 @@ class ServerDefinition(msgspec.Struct, frozen=True):
         ]
         if self.links:
             facts.append(self.links)
+        if self.transport == "sse":
+            facts.append(self.transport)
+        if self.package:
+            facts.append(self.package)
         return _digest(json.dumps(facts, sort_keys=True))
 
     @property
@@ -145,11 +160,11 @@ def check_name(name: str) -> None:
     Raises:
         DefinitionError: a server cannot have this name.
     """
-    # with "__" inside or "_" at the end, tools of two servers could have one name
-    if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name) or "__" in f"{name}_":
+    if not is_usable(name):
         raise DefinitionError(
             f"{name[:80]!a} cannot be the name of an MCP server; use at most {MAX_NAME_CHARS} of"
-            " a-z, 0-9, - and _, without __ and without _ at the end."
+            " a-z, 0-9, - and _, without __ and without _ at the end, such as"
+            f" {usable_name(name)}."
         )
 
 
@@ -169,7 +184,11 @@ def parse_definition(name: str, given: object, expand: Expand, where: str) -> Se
     if not isinstance(given, Mapping):
         raise DefinitionError(f"{where}: {name} must be a mapping of keys.")
     try:
-        expanded = expand(dict(given), f"{where}: {name}")
+        given, notes = convert_entry(given)
+    except ValueError as error:
+        raise DefinitionError(f"{where}: {name}: {error}") from error
+    try:
+        expanded = expand(given, f"{where}: {name}")
         entry = msgspec.convert(expanded, _Entry)
     except msgspec.ValidationError as error:
         raise DefinitionError(f"{where}: {name}: {error}.") from error
@@ -177,7 +196,8 @@ def parse_definition(name: str, given: object, expand: Expand, where: str) -> Se
         raise DefinitionError(str(error)) from error
     _register_secrets(given, entry, expand)
     try:
-        return _checked(name, entry, _warnings(name, given, where))
+        warnings = (f"{where}: {name}: {note}" for note in notes)
+        return _checked(name, entry, (*warnings, *_warnings(name, given, where)))
     except (ValueError, InvalidRequest) as error:
         raise DefinitionError(f"{where}: {name}: {error}") from error
 
@@ -188,15 +208,15 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
     Raises:
         ValueError, InvalidRequest: a value is not usable; the sentence says which.
     """
-    if bool(entry.command.strip()) == bool(entry.url.strip()):
-        raise ValueError("give either a command or a url.")
+    _check_kind(entry)
     if entry.url:
         _check_url(entry.url, allow_http=entry.allow_private_networks)
     _check_login(entry)
     for variable in entry.env:
         if not _VARIABLE_NAME.fullmatch(variable):
             raise ValueError(f"{variable[:80]!a} is not the name of an environment variable.")
-    if any("\0" in text for text in (entry.command, *entry.args, *entry.env.values())):
+    words = (entry.command, *entry.args, *entry.download, entry.package)
+    if any("\0" in text for text in (*words, *entry.env.values())):
         raise ValueError("the command contains a NUL character.")
     for header, value in entry.headers.items():
         if not _HEADER_NAME.fullmatch(header) or header.lower() in _OWN_HEADERS:
@@ -217,6 +237,7 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
     return ServerDefinition(
         name=name,
         **own,
+        transport=None if entry.type == "stdio" else entry.type,
         cwd=cwd,
         read_only=read_only,
         writable=writable,
@@ -224,6 +245,14 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
         network=network,
         warnings=warnings,
     )
+
+
+def _check_kind(entry: _Entry) -> None:
+    if bool(entry.command.strip()) == bool(entry.url.strip()):
+        raise ValueError("give either a command or a url.")
+    if entry.type is not None and (entry.type == "stdio") == bool(entry.url):
+        given = "url" if entry.url else "command"
+        raise ValueError(f"the type {entry.type} is not one of a {given}.")
 
 
 _COMMON = tuple(
@@ -303,7 +332,7 @@ def _outside(path: str) -> str:
 
 
 def _warnings(name: str, given: Mapping[Any, Any], where: str) -> tuple[str, ...]:
-    unknown = sorted(str(key) for key in given if key not in _Entry.__struct_fields__)
+    unknown = sorted(str(key) for key in given if key not in ENTRY_KEYS)
     if not unknown:
         return ()
     return (f"{where}: {name}: unknown keys are ignored: {truncate_line(', '.join(unknown), 200)}",)

@@ -24,6 +24,10 @@ _CONNECT_SECONDS = 8.0
 _WRITE_SECONDS = 30.0
 _EVENT_STREAM = "text/event-stream"
 _IDENTITY = "identity"
+_OLDER_SERVER_STATUSES = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+)
+"""What servers with HTTP+SSE answer to a message at the address of their stream."""
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
@@ -43,11 +47,15 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         self, inner: httpx2.AsyncHTTPTransport, *, private: bool, login_hint: str = ""
     ) -> None:
         self._inner, self._private, self._login_hint = inner, private, login_hint
+        self.has_refused_message = False
+        """True once a message was answered as by servers without streamable HTTP."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response, or one with the reason why there is none."""
         try:
             response = await self._send(request)
+            if request.method == "POST" and response.status_code in _OLDER_SERVER_STATUSES:
+                self.has_refused_message = True
             if self._login_hint and response.status_code == HTTPStatus.UNAUTHORIZED:
                 await response.aclose()
                 return error_response(self._login_hint)
@@ -124,19 +132,25 @@ async def connect_http(
     url: str, headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport
 ) -> AsyncGenerator[TransportStreams]:
     """Yield the streams of messages of a server."""
-    timeout = httpx2.Timeout(_WRITE_SECONDS, connect=_CONNECT_SECONDS, read=None)
     async with (
-        httpx2.AsyncClient(
-            transport=transport,
-            headers={**headers, "accept-encoding": _IDENTITY},
-            timeout=timeout,
-            trust_env=False,
-        ) as client,
+        open_client(headers, transport) as client,
         streamable_http_client(
             url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         ) as streams,
     ):
         yield streams
+
+
+def open_client(
+    headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport
+) -> httpx2.AsyncClient:
+    """Return a client that sends these headers, and waits for what a server sends."""
+    return httpx2.AsyncClient(
+        transport=transport,
+        headers={**headers, "accept-encoding": _IDENTITY},
+        timeout=httpx2.Timeout(_WRITE_SECONDS, connect=_CONNECT_SECONDS, read=None),
+        trust_env=False,
+    )
 
 
 def error_response(message: str) -> httpx2.Response:

@@ -1,6 +1,8 @@
 """A transport that corrects what servers answer before the SDK reads it."""
 
+import json
 from collections import deque
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -15,6 +17,7 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    jsonrpc_message_adapter,
 )
 
 from internal.agent.domain.text import escape_hidden, truncate_line
@@ -33,6 +36,23 @@ class UnreadableMessage(Exception):
     def __init__(self, damaged: DamagedMessage) -> None:
         super().__init__("it sent a message that cannot be read")
         self.damaged = damaged
+
+
+def received_items(
+    parsed: list[dict[str, Any]] | DamagedMessage | None,
+) -> Iterator[SessionMessage | Exception]:
+    """Yield what the SDK should read of the messages that were found."""
+    if parsed is None:
+        return
+    if isinstance(parsed, DamagedMessage):
+        yield UnreadableMessage(parsed)
+        return
+    for each in parsed:
+        try:
+            yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
+        except ValueError:
+            number = each["id"] if isinstance(each.get("id"), int | str) else None
+            yield UnreadableMessage(DamagedMessage(number, json.dumps(each)))
 
 
 class OpenRequests:

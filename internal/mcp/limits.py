@@ -13,7 +13,21 @@ MAX_PAGES = 100
 
 
 class ServerFailure(LarkspurError):
-    """A server cannot be used, or broke a bound. The message is the end of a sentence."""
+    """A server cannot be used, or broke a bound. The message is the end of a sentence.
+
+    `refused` are the sites, as host:port, that its command tried to reach and may not, and
+    `refused_addresses` those whose host is allowed, but whose address is private.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        refused: tuple[str, ...] = (),
+        refused_addresses: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.refused, self.refused_addresses = refused, refused_addresses
 
 
 class CallTimedOut(ToolError):

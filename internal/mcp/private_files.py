@@ -35,6 +35,26 @@ def read_json(path: Path, max_bytes: int) -> Any:
         OSError: it cannot be read.
         ValueError: it is no regular file, too large, or not JSON.
     """
+    try:
+        return json.loads(_read(path, max_bytes))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_text(path: Path, max_bytes: int) -> str:
+    """Return the text in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no regular file, too large, or not UTF-8.
+    """
+    try:
+        return _read(path, max_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -42,10 +62,7 @@ def read_json(path: Path, max_bytes: int) -> Any:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ValueError(f"it is larger than {max_bytes:,} bytes")
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    return content
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,13 +1,13 @@
 """What a call returns: text that is marked as untrusted, pictures, and files."""
 
 import asyncio
-import base64
-import binascii
+import hashlib
 import json
 import mimetypes
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import IO, Any
 
 import msgspec
@@ -19,6 +19,9 @@ from internal.agent.domain.text import escape_hidden, mark_untrusted, truncate_l
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.mcp.elicitation import DECLINED_KEY
+from internal.mcp.encoded_files import decoded, find_encoded, is_picture_text
+from internal.mcp.repeated_content import is_repeated
+from internal.mcp.server_messages import LOGGED_KEY
 
 MAX_FILES = 20
 """Pictures and other files of one result; further ones are left out."""
@@ -28,9 +31,7 @@ _MAX_REASON_CHARS = 300
 _MAX_NAME_CHARS = 100
 _MAX_URI_CHARS = 500
 _FOREIGN = re.compile(r"[^\w.-]+")
-_BLANKS = re.compile(r"\s+")
-_DATA_URL = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
-_URL_ALPHABET = str.maketrans("-_", "+/")
+_DATA_SCHEME = "data:"
 _EXTENSIONS = {"audio/wav": ".wav", "image/jpeg": ".jpg", "image/png": ".png"}
 
 
@@ -79,15 +80,17 @@ class ResultReader:
             found = msgspec.convert(result, _Result)
         except msgspec.ValidationError as error:
             raise ToolError(f"{source} returned something that is no result") from error
-        declined = [
-            truncate_line(str(why), _MAX_REASON_CHARS) for why in result.get(DECLINED_KEY, ())
-        ]
+        declined, logged = (
+            [truncate_line(str(why), _MAX_REASON_CHARS) for why in result.get(key, ())]
+            for key in (DECLINED_KEY, LOGGED_KEY)
+        )
         files = _Files(context, self._documents)
         texts = [await self._read_block(block, files) for block in found.content[:MAX_BLOCKS]]
+        texts.append(await files.take_from(await asyncio.to_thread(_structured, found, result)))
         text = await asyncio.to_thread(_joined, found, texts)
         if found.is_error:
             note = f"{DECLINED_NOTE} {'; '.join(declined)}.\n" if declined else ""
-            failure = text or "the call failed without a reason"
+            failure = "\n".join((text or "the call failed without a reason", *logged))
             raise ToolError(f"{note}{mark_untrusted(source, failure)}")
         return ToolOutcome(
             mark_untrusted(source, text or "(nothing)"),
@@ -96,6 +99,7 @@ class ResultReader:
                 "source": source,
                 "untrusted": True,
                 **({"declined": declined} if declined else {}),
+                **({"logged": logged} if logged else {}),
             },
             images=tuple(files.images),
         )
@@ -103,13 +107,15 @@ class ResultReader:
     async def _read_block(self, block: _Block, files: "_Files") -> str:
         match block.type:
             case "text":
-                return block.text
+                return await files.take_from(block.text)
             case "image":
                 return await files.add_picture(block.data, block.mime_type)
             case "audio":
                 return await files.add("audio", block.data, block.mime_type)
             case "resource_link":
-                return f"[Link to a resource, which was not followed: {_uri(block.uri)}]"
+                link = f"[Link to a resource, which was not followed: {_uri(block.uri)}]"
+                is_data = block.uri.startswith(_DATA_SCHEME)
+                return await files.take_from(block.uri) if is_data else link
             case "resource":
                 return await self._read_resource(block.resource, files)
             case _:
@@ -117,9 +123,12 @@ class ResultReader:
 
     async def _read_resource(self, resource: _Resource, files: "_Files") -> str:
         if resource.text is not None:
-            return f"[Resource {_uri(resource.uri)}]\n{resource.text}"
-        name = resource.uri.rstrip("/").rpartition("/")[2]
-        if resource.mime_type.startswith("image/"):
+            text = await files.take_from(resource.text)
+            return f"[Resource {_uri(resource.uri)}]\n{text}"
+        is_data = resource.uri.startswith(_DATA_SCHEME)
+        name = "" if is_data else resource.uri.rstrip("/").rpartition("/")[2]
+        is_picture = not resource.mime_type and is_picture_text(resource.blob or "")
+        if is_picture or resource.mime_type.startswith("image/"):
             return await files.add_picture(resource.blob or "", resource.mime_type)
         return await files.add(name or "resource", resource.blob or "", resource.mime_type)
 
@@ -130,24 +139,59 @@ class _Files:
     def __init__(self, context: CallContext, documents: DocumentReader) -> None:
         self._context, self._documents = context, documents
         self._count = 0
+        self._lines: dict[bytes, str] = {}
         self.stored: list[Attachment] = []
         self.images: list[Image] = []
 
+    async def take_from(self, text: str) -> str:
+        """Store the files that are in a text as base64, and return it with a line for each."""
+        parts: list[str] = []
+        position = 0
+        for each in await asyncio.to_thread(lambda: [*find_encoded(text)]):
+            line = await self._add_encoded(each.data, each.media_type)
+            parts += (text[position : each.start], line)
+            position = each.end
+        return "".join((*parts, text[position:]))
+
     async def add(self, name: str, data: str, media_type: str) -> str:
         """Store a file and return a line about it."""
-        content = self._take(data)
-        if isinstance(content, str):
-            return content
+        return await self._add(data, partial(self._store_file, name, media_type), once=False)
+
+    async def add_picture(self, data: str, media_type: str) -> str:
+        """Store a picture, for the model if it can be decoded, and return a line about it."""
+        return await self._add(data, partial(self._store_picture, media_type))
+
+    async def _add_encoded(self, data: str, media_type: str) -> str:
+        if media_type and not media_type.startswith("image/"):
+            return await self._add(data, partial(self._store_file, "file", media_type))
+        return await self.add_picture(data, media_type)
+
+    async def _add(
+        self, data: str, store: Callable[[bytes], Awaitable[str]], *, once: bool = True
+    ) -> str:
+        """Store a file and return the line about it; with `once` the line that is there already."""
+        try:
+            content = await asyncio.to_thread(decoded, data)
+        except ValueError:
+            content = None
+        digest = hashlib.sha256(content).digest() if content is not None else b""
+        if once and digest in self._lines:
+            return self._lines[digest]
+        self._count += 1
+        if self._count > MAX_FILES:
+            return "" if self._count > MAX_FILES + 1 else "[More files are left out]"
+        if content is None:
+            return "[A file that is not base64 is left out]"
+        line = self._lines[digest] = await store(content)
+        return line
+
+    async def _store_file(self, name: str, media_type: str, content: bytes) -> str:
         with tempfile.TemporaryFile() as file:
             await asyncio.to_thread(_write, file, content)
             _, line = await self._store(file, _file_name(name, media_type))
         return line
 
-    async def add_picture(self, data: str, media_type: str) -> str:
-        """Store a picture, for the model if it can be decoded, and return a line about it."""
-        content = self._take(data)
-        if isinstance(content, str):
-            return content
+    async def _store_picture(self, media_type: str, content: bytes) -> str:
         with tempfile.TemporaryFile() as file:
             await asyncio.to_thread(_write, file, content)
             try:
@@ -163,16 +207,6 @@ class _Files:
             self.images.append(Image(picture.media_type, stored.sha256, *size, stored.uri))
         return line
 
-    def _take(self, data: str) -> bytes | str:
-        """Return the bytes of a file, or a line that says why it is left out."""
-        self._count += 1
-        if self._count > MAX_FILES:
-            return "" if self._count > MAX_FILES + 1 else "[More files are left out]"
-        try:
-            return _decoded(data)
-        except (binascii.Error, ValueError):
-            return "[A file that is not base64 is left out]"
-
     async def _store(self, file: IO[bytes], name: str) -> tuple[Attachment | None, str]:
         """Store a file, and return it with a line about it; None if it cannot be stored."""
         try:
@@ -183,44 +217,19 @@ class _Files:
         return stored, f"[File {stored.name}, {stored.size:,} bytes, attached]"
 
 
-def _decoded(data: str) -> bytes:
-    """Return the bytes of base64 as servers write it.
-
-    It may have line ends, the prefix of a data URL, the alphabet of URLs, or no padding.
-
-    Raises:
-        ValueError: it is not base64.
-    """
-    plain = _BLANKS.sub("", _DATA_URL.sub("", data, count=1)).rstrip("=")
-    plain = plain.translate(_URL_ALPHABET)
-    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-
-
 def _joined(result: _Result, texts: Sequence[str]) -> str:
     """Return the whole text of a result, without hidden characters."""
     left_out = max(len(result.content) - MAX_BLOCKS, 0)
     notes = [f"[{left_out} more parts are left out]"] if left_out else []
-    return escape_hidden("\n".join(filter(None, (*texts, _structured(result), *notes))))
+    return escape_hidden("\n".join(filter(None, (*texts, *notes))))
 
 
-def _structured(result: _Result) -> str:
-    """Return the structured content as JSON; "" if a text says the same, as the protocol asks."""
-    if result.structured_content is None:
+def _structured(found: _Result, result: Mapping[str, Any]) -> str:
+    """Return the structured content as JSON; "" if the other parts say the same."""
+    structured = found.structured_content
+    if structured is None or is_repeated(structured, result.get("content", ())):
         return ""
-    texts: Sequence[str] = [block.text for block in result.content if block.type == "text"]
-    for text in texts:
-        try:
-            if json.loads(text) in (result.structured_content, _inner(result.structured_content)):
-                return ""
-        except (ValueError, RecursionError):
-            if text == _inner(result.structured_content):
-                return ""
-    return json.dumps(result.structured_content, ensure_ascii=False)
-
-
-def _inner(value: Any) -> Any:
-    """Return what is in {"result": …}, in which SDKs wrap values that are no objects."""
-    return value.get("result") if isinstance(value, dict) and len(value) == 1 else value
+    return json.dumps(structured, ensure_ascii=False)
 
 
 def _uri(uri: str) -> str:

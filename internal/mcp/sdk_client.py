@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
@@ -21,6 +24,7 @@ from mcp_types import (
     Implementation,
     InputRequiredResult,
     InputResponses,
+    LoggingMessageNotificationParams,
     Tool,
     ToolListChangedNotification,
 )
@@ -33,7 +37,7 @@ from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.answers import PROBLEM
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
-from internal.mcp.http_transport import connect_http, open_transport
+from internal.mcp.http_transport import CheckedTransport, connect_http, open_transport
 from internal.mcp.lenient_transport import LenientTransport
 from internal.mcp.limits import MAX_PAGES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
@@ -41,6 +45,9 @@ from internal.mcp.login.sign_in import Authorize, sign_in
 from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.login.token_store import TokenStore
 from internal.mcp.manifest import MAX_TOOLS, ListedTool
+from internal.mcp.server_messages import LOGGED_KEY, SHOWN_LEVEL, ServerMessages
+from internal.mcp.server_tasks import call_as_task, needs_task, task_problem
+from internal.mcp.sse_transport import connect_sse
 from internal.mcp.stdio_transport import ServerProcess
 
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and text of servers
@@ -57,6 +64,10 @@ _SESSION_ENDED = "Session terminated"  # of the SDK, for an unknown session id o
 
 _Answer = CallToolResult | InputRequiredResult
 _Send = Callable[..., Awaitable[_Answer]]
+_Connect = Callable[
+    [AbstractAsyncContextManager[TransportStreams], LoginTransport | None],
+    AbstractAsyncContextManager["SdkSession"],
+]
 
 
 class SdkSession:
@@ -68,8 +79,18 @@ class SdkSession:
         login: the transport of a server that demands a login.
     """
 
-    def __init__(self, client: Client, calls: OpenCalls, login: LoginTransport | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        calls: OpenCalls,
+        messages: ServerMessages,
+        *,
+        login: LoginTransport | None,
+    ) -> None:
         self._client, self._calls, self._login = client, calls, login
+        self._messages = messages
+        self._task_tools: frozenset[str] = frozenset()
+        """The tools that are called as tasks only."""
 
     @property
     def protocol(self) -> str:
@@ -99,7 +120,7 @@ class SdkSession:
             for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 # a server that repeats a cursor repeats tools as well
-                new = [tool for tool in map(_listed, page.tools) if tool not in found]
+                new = [tool for tool in map(self._listed, page.tools) if tool not in found]
                 found += new[: MAX_TOOLS + 1 - len(found)]
                 cursor = page.next_cursor
                 if cursor is None or cursor in asked or len(found) > MAX_TOOLS:
@@ -108,6 +129,17 @@ class SdkSession:
         except (MCPError, ValueError) as error:
             raise _failure(self._login) or ServerFailure(_describe(error)) from error
         return found
+
+    def _listed(self, tool: Tool) -> ListedTool:
+        problem = str((tool.meta or {}).get(PROBLEM, ""))
+        if needs_task(tool):
+            self._task_tools |= {tool.name}
+            problem = problem or task_problem(self._client.server_capabilities, self.protocol)
+        else:
+            self._task_tools -= {tool.name}
+        return ListedTool(
+            tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
+        )
 
     async def call(
         self,
@@ -128,20 +160,35 @@ class SdkSession:
             LoginRequired: it demands that a person signs in; the connection stays open.
             ServerFailure: the connection is closed.
         """
-        if self.protocol in MODERN_PROTOCOL_VERSIONS:
-            send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
-            return await self._send(send, on_progress, timeout_seconds, reply=reply)
-        send = partial(self._client.session.call_tool, tool, arguments, None)
-        result = await self._calls.run(
-            key,
-            lambda report: self._send(send, report, timeout_seconds),
-            timeout_seconds=timeout_seconds,
-            on_progress=on_progress,
-            reply=reply,
-        )
+        with self._messages.during_call() as logged:
+            if self.protocol in MODERN_PROTOCOL_VERSIONS:
+                send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
+                result = await self._send(send, on_progress, timeout_seconds, reply=reply)
+            else:
+                result = await self._calls.run(
+                    key,
+                    lambda report: self._send_legacy(tool, arguments, report, timeout_seconds),
+                    timeout_seconds=timeout_seconds,
+                    on_progress=on_progress,
+                    reply=reply,
+                )
         if DECLINED_KEY in result and "content" in result:
             result["content"].append({"type": "text", "text": _DECLINED})
-        return result
+        return {**result, LOGGED_KEY: logged} if logged else result
+
+    async def _send_legacy(
+        self, tool: str, arguments: dict[str, Any], on_progress: Progress, timeout_seconds: float
+    ) -> dict[str, Any]:
+        """Return the result of a call in protocol 2025-11-25, which may be one of a task."""
+        session = self._client.session
+
+        async def send_task(report: ProgressFnT, **_more: Any) -> CallToolResult:
+            return await call_as_task(session, tool, arguments, report=report)
+
+        send: _Send = partial(session.call_tool, tool, arguments, None)
+        return await self._send(
+            send_task if tool in self._task_tools else send, on_progress, timeout_seconds
+        )
 
     async def _send(
         self,
@@ -196,13 +243,6 @@ class SdkSession:
             await asyncio.sleep(delay)
             delay = min(2 * delay, _MAX_PAUSE_SECONDS)
         raise RuntimeError("the server asks again and again to repeat the call")
-
-
-def _listed(tool: Tool) -> ListedTool:
-    problem = str((tool.meta or {}).get(PROBLEM, ""))
-    return ListedTool(
-        tool.name, tool.description or "", tool.input_schema, tool.title or "", problem
-    )
 
 
 def _failure(login: LoginTransport | None) -> ServerFailure | None:
@@ -260,6 +300,16 @@ class ServerEndpoint:
         """Why the process has ended, or the end of what it wrote; "" if nothing is known."""
         return self._process.failure if self._process else ""
 
+    def describe_failure(self, otherwise: str) -> ServerFailure:
+        """Return why the process has ended, with what it may not reach; `otherwise` if unknown."""
+        if self._process is None:
+            return ServerFailure(otherwise)
+        return ServerFailure(
+            self._process.failure or otherwise,
+            refused=self._process.refused,
+            refused_addresses=self._process.refused_addresses,
+        )
+
     @property
     def received_bytes(self) -> int:
         """How much the process has written."""
@@ -281,6 +331,65 @@ class ServerEndpoint:
     ) -> AsyncGenerator[SdkSession]:
         """Connect in either version of the protocol. No process is left after the block.
 
+        A server at an address that takes no streamable HTTP is connected to with HTTP+SSE, unless
+        the definition says which it is.
+
+        Raises:
+            ServerFailure: the connection cannot be opened, or broke.
+        """
+        connect = partial(self._connect, version=version, on_tools_changed=on_tools_changed)
+        async with contextlib.AsyncExitStack() as stack:
+            if self._process:
+                yield await stack.enter_async_context(connect(self._process.connect(), None))
+            else:
+                yield await self._reach(stack, connect)
+
+    async def _reach(self, stack: contextlib.AsyncExitStack, connect: _Connect) -> SdkSession:
+        """Connect to an address, with HTTP+SSE if the definition says so or nothing else works.
+
+        Raises:
+            ServerFailure: the connection cannot be opened.
+        """
+        one = self._definition
+        checked, login = await self._open_transport()
+        if one.transport == "sse":
+            streams = connect_sse(one.url, one.headers, login or checked)
+            return await stack.enter_async_context(connect(streams, login))
+        try:
+            streams = connect_http(one.url, one.headers, login or checked)
+            return await stack.enter_async_context(connect(streams, login))
+        except ServerFailure as failure:
+            if one.transport is not None or not checked.has_refused_message:
+                raise
+            checked, login = await self._open_transport()
+            streams = connect_sse(one.url, one.headers, login or checked)
+            try:
+                return await stack.enter_async_context(connect(streams, login))
+            except LoginRequired:
+                raise
+            except ServerFailure:
+                raise failure from None
+
+    async def _open_transport(self) -> tuple[CheckedTransport, LoginTransport | None]:
+        one = self._definition
+        hint = "" if self._login else _LOGIN_HINT
+        checked = await open_transport(private=one.allow_private_networks, login_hint=hint)
+        if self._login is None:
+            return checked, None
+        store = TokenStore(self._login.file, one, self._login.principal)
+        return checked, LoginTransport(one, store, checked)
+
+    @contextlib.asynccontextmanager
+    async def _connect(
+        self,
+        transport: AbstractAsyncContextManager[TransportStreams],
+        login: LoginTransport | None,
+        *,
+        version: str,
+        on_tools_changed: Callable[[], None],
+    ) -> AsyncGenerator[SdkSession]:
+        """Speak to the server over a transport.
+
         Raises:
             ServerFailure: the connection cannot be opened, or broke.
         """
@@ -289,18 +398,10 @@ class ServerEndpoint:
             if isinstance(message, ToolListChangedNotification):
                 on_tools_changed()
 
-        login = None
-        if self._process:
-            transport = self._process.connect()
-        else:
-            one = self._definition
-            hint = "" if self._login else _LOGIN_HINT
-            checked = await open_transport(private=one.allow_private_networks, login_hint=hint)
-            if self._login is not None:
-                store = TokenStore(self._login.file, one, self._login.principal)
-                login = LoginTransport(one, store, checked)
-            transport = connect_http(one.url, one.headers, login or checked)
-        calls = OpenCalls()
+        calls, messages = OpenCalls(), ServerMessages(self._definition.name)
+
+        async def log(params: LoggingMessageNotificationParams) -> None:
+            messages.note(params.level, params.data)
 
         async def ask(
             context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by name
@@ -314,13 +415,18 @@ class ServerEndpoint:
             client_info=Implementation(name="larkspur", version=version),
             message_handler=handle,
             elicitation_callback=ask,
+            logging_callback=log,
+            log_level=SHOWN_LEVEL,
             cache=None,
         )
         try:
             async with client:
+                watch = asyncio.create_task(_watch_tools(client, on_tools_changed))
                 try:
-                    yield SdkSession(client, calls, login)
+                    yield SdkSession(client, calls, messages, login=login)
                 finally:
+                    watch.cancel()
+                    await asyncio.wait({watch})
                     await calls.close()
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
             raise _failure(login) or ServerFailure(_describe(error)) from error
@@ -342,6 +448,19 @@ class ServerEndpoint:
         async with await open_transport(private=definition.allow_private_networks) as checked:
             found = await sign_in(definition, checked, redirect_uri, authorize)
         await asyncio.to_thread(store.put, found)
+
+
+async def _watch_tools(client: Client, on_tools_changed: Callable[[], None]) -> None:
+    """Listen for changes of the tools in protocol 2026-07-28; earlier servers send them unasked."""
+    tools = client.server_capabilities.tools
+    is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+    if not is_modern or tools is None or not tools.list_changed:
+        return
+    ends = MCPError, RuntimeError, ValueError, anyio.ClosedResourceError, anyio.BrokenResourceError
+    with contextlib.suppress(*ends):  # the list is asked for again after a while in any case
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                on_tools_changed()
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

@@ -126,9 +126,10 @@ class ServerReviews:
             folder=_place(definition, definition.cwd),
             read_only=[_place(definition, path) for path in definition.read_only],
             writable=[_place(definition, path) for path in definition.writable],
-            network=list(definition.network),
+            network=_network(definition),
             is_isolated=self._servers.is_isolated,
             is_listed=found is not None,
+            package=_line(definition.package),
             tools=[
                 McpToolSummary(
                     tool.offered_name,
@@ -184,6 +185,13 @@ def _place(definition: ServerDefinition, path: str) -> str:
     """Return a path of a definition, with the place to which its symbolic links lead."""
     place = definition.links.get(path)
     return _line(path if place is None else f"{path} (a link to {place})")
+
+
+def _network(definition: ServerDefinition) -> list[str]:
+    """Return the hosts that a command reaches, and whether they may be of a private network."""
+    if not (definition.command and definition.network and definition.allow_private_networks):
+        return list(definition.network)
+    return [*definition.network, "also with private addresses"]
 
 
 def _summary(status: ServerStatus) -> McpServerSummary:

@@ -5,13 +5,20 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.permissions.network import network_access
+from internal.agent.domain.permissions.network import (
+    NetworkAccess,
+    network_access,
+    private_access,
+    rules_of_network,
+)
 from internal.agent.domain.permissions.rules import Rule, parse_rule
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.input_forms import InputReply
@@ -20,10 +27,15 @@ from internal.agent.ports.mcp import LoginAnswer, McpServerState
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
 from internal.agent.ports.tools import WithheldTool
 from internal.mcp.connection import ServerConnection, load_sdk
-from internal.mcp.definition_files import DefinitionFiles
+from internal.mcp.default_arguments import with_defaults
+from internal.mcp.definition_files import PACKAGES_FOLDER, DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
-from internal.mcp.launch.requirements import Requirements, find_requirements
+from internal.mcp.launch.advice import Circumstances, advise
+from internal.mcp.launch.downloaders import PackageCommand, hosts_of, parse_package_command
+from internal.mcp.launch.program_files import search_path
+from internal.mcp.launch.reach import describe_reach
+from internal.mcp.launch.requirements import Requirements, find_requirements, program_files
 from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.loopback import listening
 from internal.mcp.login.pending_logins import PendingLogins
@@ -35,6 +47,9 @@ from internal.mcp.manifest import (
     ManifestTool,
     build_manifest,
 )
+from internal.mcp.packages.installation import Installer, OnProgress, install
+from internal.mcp.packages.program_names import InstalledProgram
+from internal.mcp.packages.registry_settings import RegistrySettings, read_registry_settings
 from internal.mcp.pins import KnownTools, McpPins, McpPinsUnreadable, ServerPin
 from internal.mcp.private_files import FileVersion
 
@@ -90,7 +105,7 @@ class McpServers:
         version: the version of Larkspur, which servers are told.
         logins: the logins of people.
         deny: rules about hosts that no server reaches.
-        own_path: the PATH of Larkspur, to find programs that commands do not.
+        environ: the environment of the person, whose PATH has programs that commands do not find.
     """
 
     def __init__(
@@ -101,12 +116,13 @@ class McpServers:
         version: str,
         logins: TokenFile,
         deny: Sequence[Rule] = (),
-        own_path: str = "",
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.files, self.pins, self.logins = files, pins, logins
         self.login_redirect = ""
         """Where browsers come back to after a login, "" if they cannot: in a terminal."""
-        self._version, self._deny, self._own_path = version, tuple(deny), own_path
+        self._version, self._deny = version, tuple(deny)
+        self._environ, self._own_path = environ, search_path(environ)
         self._sandbox: Sandbox | None = None
         self._home_of: Callable[[SessionId], str] = str
         self._connections: dict[tuple[str, str], ServerConnection] = {}
@@ -144,6 +160,55 @@ class McpServers:
             return None
         able = self._sandbox.capabilities
         return find_requirements(definition, able, own_path=self._own_path)
+
+    def describe_reach(self, definition: ServerDefinition) -> list[str]:
+        """Return sentences about hosts that a command cannot reach as its definition says."""
+        return describe_reach(definition, self._sandbox.capabilities) if self._sandbox else []
+
+    def packages_of(self, name: str) -> Path:
+        """Return the folder for the packages of a server."""
+        return self.files.path.parent / PACKAGES_FOLDER / name
+
+    async def install(
+        self, definition: ServerDefinition, on_progress: OnProgress
+    ) -> InstalledProgram:
+        """Install the packages that a command downloads, and return the program to start.
+
+        Raises:
+            ServerFailure: the command downloads none, or they cannot be installed.
+        """
+        download = parse_package_command(definition.command, definition.args)
+        if self._sandbox is None or download is None:
+            raise ServerFailure("its packages cannot be installed here")
+        able = self._sandbox.capabilities
+        session_id = home_session(definition.name)
+        indexes = self.indexes(download)
+        hosts = (*indexes.hosts, *hosts_of(download.packages, download.ecosystem))
+        rules = [*definition.network, *rules_of_network(hosts)]
+        await asyncio.to_thread(self._home_of, session_id)
+        return await install(
+            download,
+            self.packages_of(definition.name),
+            Installer(
+                self._sandbox,
+                program_files(definition, able, own_path=self._own_path),
+                self._own_path,
+                indexes,
+                self._reached(rules, private=definition.allow_private_networks),
+                session_id,
+                definition.env,
+            ),
+            on_progress,
+        )
+
+    def _reached(self, rules: Sequence[str], *, private: bool) -> NetworkAccess:
+        """Return the hosts that a command reaches: those that its owner has named."""
+        allow = [parse_rule(text, {}) for text in rules]
+        return private_access(network_access(allow, self._deny, ()), names=private)
+
+    def indexes(self, download: PackageCommand) -> RegistrySettings:
+        """Return the package indexes of the person for a download. Blocks."""
+        return read_registry_settings(download.ecosystem, self._environ, Path.home())
 
     def offer(self) -> Offer:
         """Return what is offered now. Starts nothing; reads files that have changed."""
@@ -197,7 +262,7 @@ class McpServers:
         except LoginRequired:
             raise
         except ServerFailure as error:
-            raise ServerFailure(await self._explain(definition, error)) from error
+            raise ServerFailure(await self.explain(definition, error)) from error
         finally:
             if self.status(definition).state != "offered":
                 await self.close(definition.name)
@@ -230,22 +295,55 @@ class McpServers:
             connection = await self._connection(offered.server, principal)
             # it may change with the list of the tools
             check = partial(self.find, name)
+            filled = with_defaults(offered.tool.schema, arguments)
             return await connection.call(
-                offered.tool.name, arguments, on_progress, check, key=key, reply=reply
+                offered.tool.name, filled, on_progress, check, key=key, reply=reply
             )
         except LoginRequired:
             raise
         except ServerFailure as error:
-            explained = await self._explain(offered.server, error)
+            explained = await self.explain(offered.server, error)
             reason = f"The MCP server {offered.server.name} cannot be used: {explained}."
             if offered.server.command and self.is_isolated and not offered.server.network:
                 reason += " It runs without network; its definition can allow hosts."
             raise ToolError(reason) from error
 
-    async def _explain(self, definition: ServerDefinition, failure: ServerFailure) -> str:
-        """Return why a server failed, with what its command lacks."""
-        lacking = await asyncio.to_thread(self.requirements, definition)
-        return f"{failure}; {lacking.advice}" if lacking else str(failure)
+    async def explain(
+        self,
+        definition: ServerDefinition,
+        failure: ServerFailure,
+        entry: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return why a server failed, with what helps.
+
+        `entry` is the one that is to be added, None for a server that has been added.
+        """
+        advice = await asyncio.to_thread(self._advise, definition, failure, entry)
+        return f"{failure}; {advice}" if advice else str(failure)
+
+    def _advise(
+        self,
+        definition: ServerDefinition,
+        failure: ServerFailure,
+        entry: Mapping[str, Any] | None,
+    ) -> str:
+        found = Circumstances(
+            definition,
+            entry or self.files.entry(definition.name),
+            None if entry else self.requirements(definition),
+            entry is not None or self.is_replaceable(definition.name),
+            str(self.packages_of(definition.name)),
+            self.is_isolated,
+        )
+        return advise(failure, found)
+
+    def is_replaceable(self, name: str) -> bool:
+        """Return True if nothing of a server has ever been accepted, and it is in the file."""
+        try:
+            is_known = self.pins.get(name) is not None
+        except McpPinsUnreadable:
+            return False
+        return not is_known and self.files.entry(name) is not None
 
     async def sign_in(self, definition: ServerDefinition, show: Callable[[str], None]) -> None:
         """Let the owner sign in at this machine; `show` gets the URL to open in a browser.
@@ -375,9 +473,7 @@ class McpServers:
             session_id,
             environment=definition.env,
             access=FileAccess(definition.writable, read_only, definition.links),
-            network=network_access(
-                [parse_rule(text, {}) for text in definition.network], self._deny, ()
-            ),
+            network=self._reached(definition.network, private=definition.allow_private_networks),
         )
 
     def _record(self, definition: ServerDefinition, listed: Sequence[ListedTool]) -> None:

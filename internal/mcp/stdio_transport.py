@@ -6,25 +6,23 @@ SDK also reads without bounds.
 
 import asyncio
 import contextlib
-import json
 import logging
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
 from msgspec import structs
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
-from internal.mcp.lenient_transport import UnreadableMessage
+from internal.mcp.lenient_transport import received_items
 from internal.mcp.limits import MAX_MESSAGE_BYTES, MAX_SERVER_OUTPUT_BYTES, ServerFailure
-from internal.mcp.message_parser import DamagedMessage, MessageParser
+from internal.mcp.message_parser import MessageParser
+from internal.mcp.output_end import end_of_output
 from internal.output_pipe.pipe import OutputPipe
 
 logger = logging.getLogger(__name__)
@@ -33,8 +31,10 @@ CLOSE_GRACE_SECONDS = 1.0
 """How long a server may take to exit after its standard input is closed."""
 MAX_LOGGED_LINES = 200
 MAX_LOGGED_CHARS = 500
-_KEPT_LINES = 10
+_KEPT_LINES = 30
+_MAX_END_CHARS = 500
 _MAX_PART_BYTES = 65_536
+_MAX_SITES = 5
 
 
 _START_PROBLEMS = {
@@ -60,7 +60,7 @@ class ServerLog:
     @property
     def end(self) -> str:
         """The last lines, joined to one."""
-        return truncate_line(" / ".join(self._last), MAX_LOGGED_CHARS)
+        return end_of_output(self._last, _MAX_END_CHARS)
 
     def write(self, chunk: bytes) -> None:
         """Add output, which may end within a line."""
@@ -161,6 +161,7 @@ class ServerProcess:
         self._lines = MessageLines()
         self._log = ServerLog(server)
         self._end = ""
+        self._result: SandboxResult | None = None
         self.stray_line = ""
         """The last line on standard output that was no message, for people."""
 
@@ -173,6 +174,16 @@ class ServerProcess:
     def failure(self) -> str:
         """Why the process has ended, with the end of what it wrote; "" if nothing is known."""
         return ": ".join(filter(None, (self._end, self._log.end)))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The sites that it tried to reach and may not, known once it has ended."""
+        return self._result.refused if self._result else ()
+
+    @property
+    def refused_addresses(self) -> tuple[str, ...]:
+        """The sites whose host is allowed and whose address is not, known once it has ended."""
+        return self._result.refused_addresses if self._result else ()
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncGenerator[TransportStreams]:
@@ -203,6 +214,7 @@ class ServerProcess:
                 command = structs.replace(self._command, stdin=stdin.fileno(), stderr=errors)
                 try:
                     result = await self._sandbox.run(command, self._lines.write)
+                    self._result = result
                     self._end = _describe(result, is_isolated=self._sandbox.capabilities.isolated)
                 except (ToolError, ServerFailure) as error:
                     self._end = str(error)
@@ -224,7 +236,7 @@ class ServerProcess:
                     if not isinstance(parsed, list):
                         self._note_stray(line)
                         self._log.write(line[: 4 * MAX_LOGGED_CHARS] + b"\n")  # no message: a log
-                    for item in _items(parsed):
+                    for item in received_items(parsed):
                         await found.send(item)
 
     def _note_stray(self, line: bytes) -> None:
@@ -248,23 +260,6 @@ class ServerProcess:
                     return
 
 
-def _items(
-    parsed: list[dict[str, Any]] | DamagedMessage | None,
-) -> Iterator[SessionMessage | Exception]:
-    """Yield what the SDK should read of a line."""
-    if parsed is None:
-        return
-    if isinstance(parsed, DamagedMessage):
-        yield UnreadableMessage(parsed)
-        return
-    for each in parsed:
-        try:
-            yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
-        except ValueError:
-            number = each["id"] if isinstance(each.get("id"), int | str) else None
-            yield UnreadableMessage(DamagedMessage(number, json.dumps(each)))
-
-
 async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) -> None:
     """Let the server exit, end it after the grace period, and wait until all tasks have ended."""
     try:
@@ -278,11 +273,30 @@ async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) 
 
 
 def _describe(result: SandboxResult, *, is_isolated: bool) -> str:
-    if result.exceeded:
+    if result.exceeded and result.exceeded != "connections":
         return f"it used more {result.exceeded} than it may"
     if (problem := _START_PROBLEMS.get(result.exit_code)) is not None:
         also = ", or is outside of what the server sees" if is_isolated else ""
         return f"{problem}{also} (exit code {result.exit_code})"
-    refused = f", and could not reach {', '.join(result.refused[:5])}" if result.refused else ""
     how = f"exited with {result.exit_code}" if result.exit_code >= 0 else "was ended"
-    return f"it {how}{refused}"
+    return f"it {how}{_describe_refused(result)}"
+
+
+def _describe_refused(result: SandboxResult) -> str:
+    """Return what a server may not reach, as the end of a sentence.
+
+    A host that is allowed can have an address that is not.
+    """
+    sentence = ""
+    if hosts := result.refused[:_MAX_SITES]:
+        sentence += f", and may not reach {', '.join(hosts)}"
+    if sites := result.refused_addresses[:_MAX_SITES]:
+        sentence += (
+            f", and may not reach {', '.join(sites)}: the host is allowed, but its address is of"
+            " this machine or of a private network"
+        )
+    if sites := result.forbidden[:_MAX_SITES]:
+        sentence += f", and does not reach {', '.join(sites)}, whose address is never reached"
+    if result.exceeded == "connections":
+        sentence += ", and had too many connections open"
+    return sentence

@@ -19,6 +19,7 @@ from internal.agent.ports.tools import (
 )
 from internal.i18n.call_summary import readable_tool
 from internal.i18n.language import LANGUAGES
+from internal.mcp.default_arguments import without_needless
 from internal.mcp.elicitation import read_input_request, requires_input, source_of
 from internal.mcp.limits import LoginRequired
 from internal.mcp.manifest import PREFIX
@@ -114,7 +115,7 @@ def _spec(offered: OfferedTool) -> ToolSpec:
     return ToolSpec(
         name=tool.offered_name,
         description=tool.description,
-        parameters=tool.schema,
+        parameters=without_needless(tool.schema),
         risk=server.risk_of(tool.name),
         title=dict.fromkeys(LANGUAGES, label),
         # the limits of the server come first: they say more

@@ -19,7 +19,12 @@ import msgspec
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import (
+    Resource,
+    SandboxCapabilities,
+    SandboxCommand,
+    SandboxResult,
+)
 from internal.open_files.paths import resolve_links
 from internal.output_pipe.pipe import OutputPipe, wait_until_readable
 from internal.sandbox.child_process import ChildProcess
@@ -29,9 +34,10 @@ from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import denied_system_calls
 from internal.sandbox.mounts import SYSTEM_FILES, Mounts
+from internal.sandbox.network.command_network import CommandNetwork, hosts_file
 from internal.sandbox.network.namespace import open_namespace
-from internal.sandbox.network.neighbours import listening_ports, reach_neighbours
-from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
+from internal.sandbox.network.neighbours import listening_ports
+from internal.sandbox.network.proxy import Resolver, resolve
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
 
@@ -44,6 +50,7 @@ _POLL_SECONDS = 0.02
 _MAX_ERROR_BYTES = 1_000
 
 _ETC = Path(__file__).with_name("etc")
+_HOSTS = (_ETC / "hosts").read_text(encoding="ascii")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -60,6 +67,7 @@ class BubblewrapSandbox:
             or of a private network.
         groups: makes the bounds hold for all processes of a command together.
         environment: finds programs and makes the environment of commands.
+        resolver: resolves the names of hosts that commands may reach.
     """
 
     provider: str = "bubblewrap"
@@ -74,6 +82,7 @@ class BubblewrapSandbox:
         private_networks: bool = False,
         groups: ControlGroups | None = None,
         environment: CommandEnvironment | None = None,
+        resolver: Resolver = resolve,
     ) -> None:
         self._homes = homes
         self._private = private or PrivatePlaces()
@@ -82,6 +91,7 @@ class BubblewrapSandbox:
         self._private_networks = private_networks
         self._groups = groups
         self._environment = environment or CommandEnvironment()
+        self._resolver = resolver
         bounded = groups is not None and groups.bounds_commands
         self.capabilities = SandboxCapabilities(
             isolated=True,
@@ -105,17 +115,18 @@ class BubblewrapSandbox:
         """
         program = self._environment.encode(command.argv, full_path=False)
         home, arguments = await asyncio.to_thread(self._prepare, command)
-        neighbours = await self._servers(command.session_id)
+        network = CommandNetwork(
+            command.network,
+            private=self._private_networks,
+            neighbours=await self._servers(command.session_id),
+            resolver=self._resolver,
+        )
         group = self._groups.create() if self._groups else ControlGroup(())
-        proxy = None
-        if command.network.allow:
-            proxy = EgressProxy(command.network, private=self._private_networks)
-        further = {**command.environment, **(VARIABLES if proxy else {})}
+        further = {**command.environment, **network.variables}
         execution = _Execution(
             command,
             on_output,
-            proxy=proxy,
-            neighbours=neighbours,
+            network=network,
             join=group.arguments(),
             arguments=[*arguments, *program],
             environment=self._environment.variables(home, further),
@@ -134,9 +145,13 @@ class BubblewrapSandbox:
         """Return the ports of the commands of a session that serve, by a process of each."""
         own = [one for one in self._running if one.serves and one.session_id == session_id]
         found: dict[int, set[int]] = {}
-        for pid in filter(None, [one.first_process for one in own]):
-            if ports := await asyncio.to_thread(listening_ports, pid):
-                found[pid] = ports
+        for one in own:
+            pid = one.first_process
+            if pid is None:
+                continue
+            ports = await asyncio.to_thread(listening_ports, pid)
+            if servers := ports - one.forwarded_ports:
+                found[pid] = servers
         return found
 
     def _prepare(self, command: SandboxCommand) -> tuple[str, list[str]]:
@@ -177,8 +192,7 @@ class _Execution:
     Args:
         command: what was asked for.
         on_output: gets the output.
-        proxy: connects the command to the hosts that it may reach; None without network.
-        neighbours: the ports of each running command whose servers it reaches, by a process of it.
+        network: connects the command to what it may reach.
         join: a program and arguments to start bubblewrap with, or nothing.
         arguments: those of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
@@ -191,8 +205,7 @@ class _Execution:
         command: SandboxCommand,
         on_output: Callable[[bytes], None],
         *,
-        proxy: EgressProxy | None,
-        neighbours: Mapping[int, set[int]],
+        network: CommandNetwork,
         join: Sequence[str],
         arguments: Sequence[str | bytes],
         environment: Mapping[str, str],
@@ -200,8 +213,8 @@ class _Execution:
     ) -> None:
         self._command = command
         self._on_output = on_output
-        self._proxy = proxy
-        self._neighbours = neighbours
+        self._network = network
+        self._hosts = hosts_file(_HOSTS, network.hosts) if network.hosts else b""
         self._join = join
         self._arguments = arguments
         self._environment = environment
@@ -224,6 +237,11 @@ class _Execution:
         return self._command.session_id
 
     @property
+    def forwarded_ports(self) -> frozenset[int]:
+        """Ports of its own network that are not those of its servers."""
+        return self._network.taken
+
+    @property
     def first_process(self) -> int | None:
         """A process in the namespaces of the command, None if none is known."""
         if self._status_file is not None:
@@ -243,7 +261,7 @@ class _Execution:
                 process = self._start(output.writer, status_writer, gate)
                 status_writer.close()
                 try:
-                    async with self._network(status):
+                    async with self._connected(status):
                         gate_writer.write(b"1")  # the program starts
                         timed_out = await self._wait(process)
                 finally:
@@ -256,27 +274,19 @@ class _Execution:
         return self._result(timed_out=timed_out)
 
     @contextlib.asynccontextmanager
-    async def _network(self, status: IO[bytes]) -> AsyncGenerator[None]:
-        """Connect the command to the hosts that it may reach.
+    async def _connected(self, status: IO[bytes]) -> AsyncGenerator[None]:
+        """Connect the command to what it may reach.
 
         Raises:
             ToolError: its network namespace cannot be entered.
         """
-        first = await self._wait_for_first_process(status) if self._waits else None
+        is_needed = self._network.is_needed
+        first = await self._wait_for_first_process(status) if is_needed else None
         if first is None:
             yield
             return
-        async with open_namespace(first) as own, contextlib.AsyncExitStack() as stack:
-            if self._proxy is not None:
-                listener = await own.listen(PORT)
-                await stack.enter_async_context(self._proxy.serve(listener))
-            await stack.enter_async_context(reach_neighbours(own, self._neighbours, {PORT}))
+        async with open_namespace(first) as own, self._network.connect(own):
             yield
-
-    @property
-    def _waits(self) -> bool:
-        """True if the command starts when its network is ready."""
-        return self._proxy is not None or bool(self._neighbours)
 
     async def _wait_for_first_process(self, status: IO[bytes]) -> int | None:
         """Wait for the process in whose namespaces the command runs; None if there is none."""
@@ -290,17 +300,25 @@ class _Execution:
         denied = self._denied_calls
         descriptors = [status.fileno()]
         options = ["--json-status-fd", str(status.fileno())]
-        if self._waits:
+        if self._network.is_needed:
             descriptors.append(gate.fileno())
             options += ["--block-fd", str(gate.fileno())]
         try:
-            with _pipe_with(denied) as calls, open_stdin(self._command.stdin) as stdin:
+            with (
+                _pipe_with(denied) as calls,
+                _pipe_with(self._hosts) as hosts,
+                open_stdin(self._command.stdin) as stdin,
+            ):
+                arguments = self._arguments
                 if denied:
                     descriptors.append(calls.fileno())
                     options += ["--seccomp", str(calls.fileno())]
+                if self._hosts:
+                    descriptors.append(hosts.fileno())
+                    arguments = _with_hosts(arguments, hosts.fileno())
                 error = output if self._command.stderr is None else self._command.stderr
                 return ChildProcess(
-                    (*self._join, PROGRAM, *options, *self._arguments),
+                    (*self._join, PROGRAM, *options, *arguments),
                     streams=(stdin, output, error),
                     environment=self._environment,
                     descriptors=descriptors,
@@ -397,9 +415,17 @@ class _Execution:
         return SandboxResult(
             -signal.SIGKILL if code is None else code,
             timed_out,
-            "output" if self._remaining < 0 else None,
-            tuple(self._proxy.refused) if self._proxy else (),
+            self._exceeded,
+            self._network.refused,
+            self._network.refused_addresses,
+            self._network.forbidden,
         )
+
+    @property
+    def _exceeded(self) -> Resource | None:
+        if self._remaining < 0:
+            return "output"
+        return "connections" if self._network.is_crowded else None
 
 
 def _base_arguments(temporary_bytes: int) -> list[str]:
@@ -426,6 +452,13 @@ def _base_arguments(temporary_bytes: int) -> list[str]:
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
         *("--dev", "/dev", *size, "/dev/shm", "--remount-ro", "/dev", *size, "/tmp"),  # noqa: S108 - private
     ]
+
+
+def _with_hosts(arguments: Sequence[str | bytes], descriptor: int) -> list[str | bytes]:
+    """Return arguments with the content of a descriptor as /etc/hosts."""
+    at = arguments.index("/etc/hosts")
+    data = ("--perms", "0444", "--ro-bind-data", str(descriptor))
+    return [*arguments[: at - 2], *data, *arguments[at:]]
 
 
 def _mount_arguments(mounts: Mounts) -> list[str]:

@@ -195,6 +195,11 @@ def _candidates(provider: Provider) -> tuple[Provider, ...]:
     return () if provider == "native" else (provider,)
 
 
+def path_of_commands(read_only: Iterable[str]) -> str:
+    """Return the PATH of isolated commands: further folders come last."""
+    return os.pathsep.join([DEFAULT_PATH, *(f"{folder}/bin" for folder in read_only)])
+
+
 class _Options(NamedTuple):
     """What all sandboxes have in common; see `open_sandbox`."""
 
@@ -213,8 +218,7 @@ class _Options(NamedTuple):
         The programs of the packages come first, those of further folders last.
         """
         first = [self.packages.programs] if self.packages else []
-        last = [f"{folder}/bin" for folder in self.read_only]
-        path = os.pathsep.join([*first, DEFAULT_PATH, *last])
+        path = os.pathsep.join([*first, path_of_commands(self.read_only)])
         return CommandEnvironment(path, timezone=self.time_zone)
 
     def readable(self) -> tuple[str, ...]:

@@ -3,68 +3,68 @@
 import os
 import stat
 import tempfile
-import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.system_errors import describe_system_error
-from internal.agent.domain.text import find_invisible
 from internal.open_files.paths import names_in, open_folder
+from internal.skills.errors import SkillRefused, SkillUnreadable
 from internal.skills.library import Skill, read_skill
-from internal.skills.skill_folder import (
-    MAX_BYTES,
-    MAX_FILES,
-    MAX_FOLDER_DEPTH,
-    read_file,
-)
-from internal.skills.skill_places import SkillPlace, find_skills
+from internal.skills.skill_archive import open_archive, write_file
+from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH, read_file
+from internal.skills.skill_places import FoundSkill, SkillPlace, find_skills
 
-MAX_RATIO = 100
-"""How many times as large as the ZIP file its content may be."""
+MAX_COLLECTION_DEPTH = 8
+"""How deep a collection is searched for skills."""
 
 _LEFT_OUT = frozenset({".git", "__pycache__", "__MACOSX", ".DS_Store"})
-_ENCRYPTED = 0x1
-_SMALL_BYTES = 1_000_000  # for less the ratio does not matter
-_CHUNK_BYTES = 65_536
 
 
-class SkillRefused(LarkspurError):
-    """A skill is not added or removed. Nothing has changed."""
+class Addition(NamedTuple):
+    """The skills that were added, and sentences on those that were not."""
+
+    skills: list[Skill]
+    problems: list[str]
 
 
-def add_skill(source: Path, folder: Path) -> Skill:
-    """Copy the skill in a folder or ZIP file to a folder of its name in `folder`, and return it.
+class _Candidate(NamedTuple):
+    """A skill to add: where it is, for people, and what copies it into an empty folder."""
 
-    Version control and caches are left out.
+    place: str
+    copy: Callable[[Path], None]
+    problem: str = ""
+
+
+def add_skills(source: Path, folder: Path) -> Addition:
+    """Copy the skills in a folder or ZIP file to folders of their names in `folder`.
+
+    It may be one skill or a collection, such as a repository: those in folders whose names start
+    with a dot count only if there are no others. Version control and caches are left out. One that
+    cannot be added is a problem; the others are added.
 
     Raises:
-        SkillRefused: it cannot be added safely, or there is one of this name.
-        SkillUnreadable: it is no skill, or larger than one may be.
+        SkillRefused: there is no skill, or the only one cannot be added.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as draft:
-        name = source.absolute().name if source.is_dir() else source.stem
-        unpacked = Path(draft, name or "skill")
-        try:
-            unpacked.mkdir()
-            if source.is_dir():
-                _Copy(source, unpacked).copy()
-            else:
-                _unpack(source, unpacked)
-            skill = _only_skill(unpacked, source)
-            target = folder / skill.name
-            if os.path.lexists(target):
-                raise SkillRefused(f"There is a skill {skill.name} already; remove it first.")
-            skill.folder.rename(target)
-        except OSError as error:
-            raise SkillRefused(
-                f"{source} cannot be added: {describe_system_error(error)}"
-            ) from error
-    return replace(read_skill(target), state="not reviewed")
+    added: list[Skill] = []
+    failures: list[LarkspurError] = []
+    with _opened(source) as candidates:
+        for each in candidates:
+            try:
+                added.append(_add(each, folder))
+            except LarkspurError as error:
+                failures.append(error)
+    if not added and len(failures) == 1:
+        raise failures[0]
+    if not added and not failures:
+        raise SkillRefused(f"{source} has no SKILL.md.")
+    return Addition(added, [str(each) for each in failures])
 
 
 def remove_skill(skill: Skill) -> None:
@@ -84,14 +84,75 @@ def remove_skill(skill: Skill) -> None:
         ) from error
 
 
-def _only_skill(unpacked: Path, source: Path) -> Skill:
-    found = [each for each in find_skills(SkillPlace(unpacked, "own")) if not each.problem]
-    if not found:
-        raise SkillRefused(f"{source} has no SKILL.md.")
-    if len(found) > 1:
-        names = ", ".join(sorted(each.name for each in found)[:10])
-        raise SkillRefused(f"{source} has {len(found)} skills ({names}); add one at a time.")
-    return read_skill(found[0].folder)
+@contextmanager
+def _opened(source: Path) -> Iterator[list[_Candidate]]:
+    """Yield the skills of a folder or archive.
+
+    Raises:
+        SkillRefused: it cannot be read, or is neither.
+    """
+    if source.is_dir():
+        yield [
+            _Candidate(str(each.folder), partial(_copy, each.folder), each.problem)
+            for each in skills_in(source)
+        ]
+        return
+    try:
+        with open_archive(source) as archive:
+            yield [
+                _Candidate(_place_in(source, each), partial(archive.unpack, each))
+                for each in archive.folders()
+            ]
+    except OSError as error:
+        raise SkillRefused(f"{source} cannot be added: {describe_system_error(error)}") from error
+
+
+def skills_in(source: Path) -> list[FoundSkill]:
+    """Return the skills of a folder, those in folders with a dot only if there are no others."""
+    place = SkillPlace(source.absolute(), "own", Path(os.path.realpath(source)), is_expected=True)
+    for in_dot_folders in (False, True):
+        found = [*find_skills(place, depth=MAX_COLLECTION_DEPTH, in_dot_folders=in_dot_folders)]
+        if any(not each.problem for each in found):
+            return found
+    return []
+
+
+def _add(candidate: _Candidate, folder: Path) -> Skill:
+    """Copy a skill to a folder of its name.
+
+    Raises:
+        SkillRefused: it cannot be added safely, is larger than a skill may be, or there is one of
+            this name.
+    """
+    if candidate.problem:
+        raise SkillRefused(candidate.problem)
+    with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as draft:
+        copied = Path(draft, Path(candidate.place).name.removesuffix(".zip") or "skill")
+        try:
+            copied.mkdir()
+            candidate.copy(copied)
+            skill = read_skill(copied)
+            target = folder / skill.name
+            if os.path.lexists(target):
+                raise SkillRefused(
+                    f"{candidate.place}: there is a skill {skill.name} already; remove it first."
+                )
+            copied.rename(target)
+        except OSError as error:
+            raise SkillRefused(
+                f"{candidate.place} cannot be added: {describe_system_error(error)}"
+            ) from error
+        except SkillUnreadable as error:  # names the copy, which is gone
+            raise SkillRefused(str(error).replace(str(copied), candidate.place)) from error
+    return replace(read_skill(target), state="not reviewed")
+
+
+def _place_in(source: Path, folder: PurePosixPath) -> str:
+    return str(source / folder)
+
+
+def _copy(source: Path, target: Path) -> None:
+    _Copy(source, target).copy()
 
 
 class _Copy:
@@ -141,94 +202,4 @@ class _Copy:
         self._bytes += len(content)
         if self._bytes > MAX_BYTES:
             raise SkillRefused(f"{self._source} has more than {MAX_BYTES:,} bytes.")
-        _write(self._target / path, [content], executable=bool(mode & 0o111))
-
-
-def _unpack(source: Path, target: Path) -> None:
-    """Unpack a ZIP file into an empty folder.
-
-    Raises:
-        SkillRefused: it is damaged, or has something that a skill cannot have.
-    """
-    try:
-        if not stat.S_ISREG(source.stat().st_mode) or source.stat().st_size > MAX_BYTES:
-            raise SkillRefused(
-                f"{source} is not a folder or ZIP file of at most {MAX_BYTES:,} bytes."
-            )
-        with zipfile.ZipFile(source) as archive:
-            entries = archive.infolist()
-            _check_entries(entries, source)
-            remaining = MAX_BYTES
-            for entry in entries:
-                path = target.joinpath(*PurePosixPath(entry.filename).parts)
-                if _LEFT_OUT.intersection(PurePosixPath(entry.filename).parts):
-                    continue
-                if entry.is_dir():
-                    path.mkdir(parents=True, exist_ok=True)
-                    continue
-                path.parent.mkdir(parents=True, exist_ok=True)
-                chunks = _read_entry(archive, entry, remaining)
-                executable = bool(entry.external_attr >> 16 & 0o111)
-                remaining -= _write(path, chunks, executable=executable)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
-        raise SkillRefused(f"{source} is not a ZIP file that can be read.") from error
-    except (ValueError, UnicodeError) as error:
-        raise SkillRefused(f"{source} has a name that cannot be used.") from error
-
-
-def _check_entries(entries: list[zipfile.ZipInfo], source: Path) -> None:
-    """Check what an archive says of its entries.
-
-    Raises:
-        SkillRefused: a skill cannot have one of them.
-    """
-    if len(entries) > 2 * MAX_FILES:
-        raise SkillRefused(f"{source} has more than {MAX_FILES} files.")
-    seen: set[str] = set()
-    for entry in entries:
-        if problem := _problem(entry):
-            raise SkillRefused(f"{source}: {entry.orig_filename[:200]!a} {problem}.")
-        key = str(PurePosixPath(entry.filename)).casefold()
-        if key in seen:
-            raise SkillRefused(f"{source}: {entry.filename[:200]!r} is in it twice.")
-        seen.add(key)
-    size, packed = sum(each.file_size for each in entries), source.stat().st_size
-    if size > MAX_BYTES:
-        raise SkillRefused(f"{source} has more than {MAX_BYTES:,} bytes.")
-    if size > _SMALL_BYTES and size > MAX_RATIO * packed:
-        raise SkillRefused(f"{source} is compressed more than {MAX_RATIO} times.")
-
-
-def _problem(entry: zipfile.ZipInfo) -> str:
-    """Return what is wrong with an entry, "" if nothing is."""
-    name, kind = entry.orig_filename, stat.S_IFMT(entry.external_attr >> 16)
-    path = PurePosixPath(name)
-    problems = {
-        "is not a relative path": path.is_absolute() or "\\" in name or name[1:2] == ":",
-        "leads out of the skill": ".." in path.parts or not path.parts,
-        "has a character that a name cannot have": "\n" in name or bool(find_invisible(name)),
-        "is nested too deeply": len(path.parts) > MAX_FOLDER_DEPTH,
-        "is encrypted": bool(entry.flag_bits & _ENCRYPTED),
-        "is a link or a device": kind not in {0, stat.S_IFREG, stat.S_IFDIR},
-    }
-    return next((problem for problem, found in problems.items() if found), "")
-
-
-def _read_entry(
-    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, remaining: int
-) -> Iterator[bytes]:
-    """Yield the content of an entry; what it says of its size is not trusted."""
-    with archive.open(entry) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            remaining -= len(chunk)
-            if remaining < 0:
-                raise SkillRefused(f"{archive.filename} has more than {MAX_BYTES:,} bytes.")
-            yield chunk
-
-
-def _write(path: Path, chunks: Iterator[bytes] | list[bytes], *, executable: bool) -> int:
-    """Write a new file and return its size."""
-    with path.open("xb") as file:
-        size = sum(map(file.write, chunks))
-    path.chmod(0o755 if executable else 0o644)
-    return size
+        write_file(self._target / path, [content], executable=bool(mode & 0o111))

@@ -18,8 +18,8 @@ from internal.skills.skill_file import FILE_NAME, SkillFile, find_file_name, par
 from internal.skills.skill_folder import FolderVersion, SkillEntry, folder_version, read_contents
 from internal.skills.skill_places import FoundSkill, SkillPlace, find_skills
 
-MAX_SKILLS = 200
-_MAX_KEPT = 256
+MAX_SKILLS = 1_000
+_MAX_KEPT = 1_200
 
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
 """Where a working folder has skills of its own."""

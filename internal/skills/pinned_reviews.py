@@ -19,6 +19,7 @@ from internal.skills.library import Skill, SkillLibrary
 from internal.skills.pins import PinsUnreadable, SkillPins
 from internal.skills.requested_tools import requested_tools
 from internal.skills.review import review_skill
+from internal.skills.script_needs import CommandMeans
 
 MAX_REPORTED_CHARS = 100_000
 """How much of a `SKILL.md` a report has."""
@@ -28,15 +29,23 @@ MAX_LISTED_DESCRIPTION_CHARS = 2_000
 class PinnedSkillReviews:
     """Implements `SkillReviews` for a library and the hashes that people have accepted.
 
-    `specs` are all tools, for the rules that skills ask for.
+    `specs` are all tools, for the rules that skills ask for. `means` is what commands have, None if
+    that is not known.
     """
 
-    def __init__(self, library: SkillLibrary, pins: SkillPins, specs: Sequence[ToolSpec]) -> None:
-        self._library, self._pins, self._specs = library, pins, specs
+    def __init__(
+        self,
+        library: SkillLibrary,
+        pins: SkillPins,
+        specs: Sequence[ToolSpec],
+        means: CommandMeans | None = None,
+    ) -> None:
+        self._library, self._pins, self._specs, self._means = library, pins, specs, means
 
     def within(self, workspace: str) -> "PinnedSkillReviews":
         """Return the reviews of these skills and those of a working folder, an absolute path."""
-        return PinnedSkillReviews(self._library.within(workspace), self._pins, self._specs)
+        library = self._library.within(workspace)
+        return PinnedSkillReviews(library, self._pins, self._specs, self._means)
 
     def list_all(self) -> list[SkillSummary]:
         """Return all skills; see the port."""
@@ -59,6 +68,7 @@ class PinnedSkillReviews:
             requested=requested_tools(skill, self._specs),
             text=escape_hidden(found.text[:MAX_REPORTED_CHARS]),
             is_complete=len(found.text) <= MAX_REPORTED_CHARS,
+            lacks=found.needs.lacks(self._means) if self._means else [],
         )
 
     def check(self, name: str, sha256: str, rules: Sequence[str]) -> SkillSummary:

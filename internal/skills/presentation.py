@@ -83,6 +83,7 @@ def describe_review(report: SkillReviewReport) -> str:
         *(f"Not text: {path}" for path in report.binary[:_MAX_LISTED_WITHHELD]),
         *(f"Invisible character: {mark}" for mark in marks),
         *(f"Unusual: {warning}" for warning in skill.warnings),
+        *(f"Lacking: {lack}" for lack in report.lacks),
         *(
             [f"Asks for (grants nothing): {', '.join(skill.allowed_tools)}"]
             * bool(skill.allowed_tools)

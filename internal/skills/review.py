@@ -6,6 +6,7 @@ from internal.agent.domain.text import is_invisible
 from internal.agent.ports.skills import InvisibleCharacter
 from internal.skills.errors import SkillUnreadable
 from internal.skills.library import Skill, name_of_file, read_skill
+from internal.skills.script_needs import ScriptNeeds
 from internal.skills.skill_folder import read_contents
 
 MAX_PLACES = 100
@@ -16,7 +17,7 @@ class SkillReview(msgspec.Struct, frozen=True):
     """A skill as it was read for a review; `skill.sha256` is the hash of just these files.
 
     `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text. `text` is
-    that of its `SKILL.md`.
+    that of its `SKILL.md`. `needs` are those of its scripts.
     """
 
     skill: Skill
@@ -24,6 +25,7 @@ class SkillReview(msgspec.Struct, frozen=True):
     binary: tuple[str, ...]
     invisible: tuple[InvisibleCharacter, ...]
     text: str
+    needs: ScriptNeeds
 
 
 def review_skill(found: Skill) -> SkillReview:
@@ -34,8 +36,10 @@ def review_skill(found: Skill) -> SkillReview:
     """
     binary: list[str] = []
     invisible: list[InvisibleCharacter] = []
+    needs = ScriptNeeds()
 
     def inspect(path: str, content: bytes) -> None:
+        needs.add(path, content)
         try:
             text = content.decode()
         except UnicodeDecodeError:
@@ -53,7 +57,7 @@ def review_skill(found: Skill) -> SkillReview:
         raise SkillUnreadable(f"{folder} changes while it is read.")
     scripts = tuple(each.path for each in contents.entries if each.is_script)
     text = (contents.kept or b"").decode("utf-8-sig", "replace")
-    return SkillReview(skill, scripts, tuple(binary), tuple(invisible[:MAX_PLACES]), text)
+    return SkillReview(skill, scripts, tuple(binary), tuple(invisible[:MAX_PLACES]), text, needs)
 
 
 def _find_invisible(path: str, text: str) -> list[InvisibleCharacter]:

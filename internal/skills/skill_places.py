@@ -14,6 +14,8 @@ from internal.skills.skill_folder import is_within
 MAX_SCAN_DEPTH = 4
 MAX_LINKED_DEPTH = 2
 """How deep a folder behind a link is searched: a skill, or a collection of some."""
+PASSED_OVER = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", "__MACOSX"})
+"""Folders of version control, of packages and of systems."""
 _MAX_SCANNED_FOLDERS = 5_000
 
 
@@ -49,12 +51,15 @@ class _Waiting(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-def find_skills(place: SkillPlace) -> Iterator[FoundSkill]:
-    """Yield the skills of a place, at most `MAX_SCAN_DEPTH` folders deep, and links to none.
+def find_skills(
+    place: SkillPlace, *, depth: int = MAX_SCAN_DEPTH, in_dot_folders: bool = False
+) -> Iterator[FoundSkill]:
+    """Yield the skills of a place, at most `depth` folders deep, and links to none.
 
-    Folders whose names start with a dot are passed over.
+    Folders whose names start with a dot are passed over without `in_dot_folders`, those of programs
+    that are no part of what people write always.
     """
-    return _Search(place).run()
+    return _Search(place, depth, in_dot_folders=in_dot_folders).run()
 
 
 def linked_folders(place: SkillPlace) -> list[Path]:
@@ -65,8 +70,8 @@ def linked_folders(place: SkillPlace) -> list[Path]:
 class _Search:
     """One search of a place."""
 
-    def __init__(self, place: SkillPlace) -> None:
-        self._place = place
+    def __init__(self, place: SkillPlace, depth: int, *, in_dot_folders: bool) -> None:
+        self._place, self._depth, self._in_dot_folders = place, depth, in_dot_folders
         self._waiting: list[_Waiting] = []
         self._visited: set[str] = set()
         self._empty_links: dict[str, None] = {}
@@ -79,7 +84,7 @@ class _Search:
             return
         start = place if self._place.boundary is None else Path(os.path.realpath(place))
         self._visited.add(os.path.realpath(place))
-        self._waiting.append(_Waiting(start, place.name, MAX_SCAN_DEPTH))
+        self._waiting.append(_Waiting(start, place.name, self._depth))
         for _ in range(_MAX_SCANNED_FOLDERS):
             if not self._waiting:
                 break
@@ -105,10 +110,15 @@ class _Search:
         elif waiting.depth:
             position = len(self._waiting)
             for entry in entries:
-                if not entry.name.startswith(".") and (reason := self._enter(entry, waiting)):
+                if self._is_passed_over(entry.name):
+                    continue
+                if reason := self._enter(entry, waiting):
                     yield FoundSkill(folder / entry.name, entry.name, reason)
             # the last one is searched first
             self._waiting[position:] = reversed(self._waiting[position:])
+
+    def _is_passed_over(self, name: str) -> bool:
+        return name in PASSED_OVER or (name.startswith(".") and not self._in_dot_folders)
 
     def _enter(self, entry: os.DirEntry[str], parent: _Waiting) -> str:
         """Search a folder, or the one to which a link leads, next; return why it is not."""

@@ -118,7 +118,33 @@ async def test_responses_are_complete_when_the_input_ends(home: Path) -> None:
     ]
 
 
-async def test_it_needs_a_running_gateway(home: Path) -> None:
+async def test_it_needs_a_running_gateway_and_says_where_it_looked(home: Path) -> None:
     code, responses, errors = await converse(environment(home), json.dumps(PING).encode())
     assert (code, responses) == (1, [])
     assert "No gateway is running. Start one with `larkspur serve`." in errors
+    assert f"looked for in {home} (from LARKSPUR_HOME)" in errors
+    assert "larkspur mcp serve --print-config CLIENT" in errors
+
+
+async def test_an_entry_of_a_client_starts_it_without_any_other_variable(
+    home: Path, tmp_path: Path
+) -> None:
+    environ = environment(home)
+    async with running_gateway(environ, home):
+        printed = await asyncio.create_subprocess_exec(
+            *(LARKSPUR, "mcp", "serve", "--print-config", "claude-code"),
+            env=environ,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await printed.communicate()
+        entry = json.loads(out)["mcpServers"]["larkspur"]
+        assert b"No gateway" not in err
+        variables = [f"{name}={value}" for name, value in entry["env"].items()]
+        # the client of the SDK adds variables, which env removes
+        argv = ["-i", *variables, entry["command"], *entry["args"]]
+        bare = StdioServerParameters(command="/usr/bin/env", args=argv, cwd=tmp_path)
+        async with Client(bare) as client:
+            made = await call(client, "create_task", instruction="hello")
+            done = await call(client, "task_result", task_id=made["task_id"], wait_seconds=50)
+        assert done["status"] == "completed"

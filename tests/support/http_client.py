@@ -22,10 +22,14 @@ class Reply:
 
     @property
     def error(self) -> dict[str, str]:
-        """The one shape of errors; fails when the body has another one."""
+        """The one shape of errors; fails when the body has another one.
+
+        Those of OpenAI's API have two more members.
+        """
         body = self.json()
         assert set(body) == {"error"}, body
-        assert set(body["error"]) == {"code", "message", "request_id"}, body
+        more = {"type", "param"} if "type" in body["error"] else set()
+        assert set(body["error"]) == {"code", "message", "request_id", *more}, body
         assert body["error"]["message"], body
         error: dict[str, str] = body["error"]
         return error
@@ -56,10 +60,10 @@ class Frames:
         while (end := self.body.find(b"\n\n", self._done)) >= 0:
             raw = bytes(self.body[self._done : end + 2])
             self._done = end + 2
-            frames += self._frame(raw)
+            frames.append(self._frame(raw))
         return frames
 
-    def _frame(self, raw: bytes) -> list[SseFrame]:
+    def _frame(self, raw: bytes) -> SseFrame:
         fields: dict[str, str] = {}
         for line in raw.decode().removesuffix("\n\n").split("\n"):
             name, _, value = line.partition(": ")
@@ -67,10 +71,7 @@ class Frames:
             fields[name] = value
         self.retry = int(fields.get("retry", self.retry))
         self.last_id = fields.get("id", self.last_id)
-        if set(fields) == {"retry"}:
-            return []
-        frame = SseFrame(fields.get("id", ""), fields.get("event", ""), fields.get("data", ""), raw)
-        return [frame]
+        return SseFrame(fields.get("id", ""), fields.get("event", ""), fields.get("data", ""), raw)
 
 
 class HttpClient:

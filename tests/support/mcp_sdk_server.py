@@ -153,6 +153,14 @@ def sign_in(ctx: Context) -> CallToolResult | InputRequiredResult:
     return CallToolResult(content=[TextContent(text=response.action)])
 
 
+@server.tool()
+async def grow(ctx: Context) -> str:
+    """Add a tool."""
+    server.add_tool(fail, name="grown")
+    await ctx.notify_tools_changed()
+    return "grown"
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run("stdio")

@@ -22,7 +22,7 @@ def trace_in_turn() -> None:
         with setting:
             set_trace(function)
 
-    def begin_in_turn(frame: FrameType, event: str, argument: object) -> Any:
+    def begin_in_turn(frame: FrameType, event: Any, argument: object) -> Any:
         assert first_trace is not None
         with setting:
             return first_trace(frame, event, argument)

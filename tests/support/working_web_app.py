@@ -93,6 +93,7 @@ async def serve_gateway(
         logins=Logins(home),
         page=NOT_BUILT,
         mcp=McpServer(app.gateway, app.defaults, "1.2.3"),
+        plain=app.plain,
     )
     async with serve(services) as (_, client):
         yield services, client

@@ -1,26 +1,40 @@
 """The MCP servers of the owner, for `larkspur mcp`."""
 
 import asyncio
+import logging
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from internal.agent.domain.errors import FilesUnavailable
+from internal.agent.domain.errors import Conflict, FilesUnavailable
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
-from internal.channels.cli.application import McpItem, McpNeeds, McpReport
+from internal.channels.cli.application import (
+    ImportedServer,
+    McpInstalled,
+    McpItem,
+    McpNeeds,
+    McpReport,
+)
 from internal.config.loader import Loaded
-from internal.mcp.definition_files import read_entries
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.foreign_files import read_servers
+from internal.mcp.launch.downloaders import hosts_of, parse_package_command
+from internal.mcp.launch.granted_paths import check_paths
 from internal.mcp.launch.requirements import Requirements
+from internal.mcp.limits import ServerFailure
+from internal.mcp.packages.installation import remove_installation
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import home_session
 from larkspur.extensions import open_mcp_servers
 from larkspur.file_storage import open_workspaces
 from larkspur.services import open_sandbox_in
+
+_KEPT = ("risks", "start_timeout_seconds", "call_timeout_seconds", "idle_seconds", "description")
+"""Keys of an entry that `larkspur mcp add` has no options for, and does not lose."""
 
 
 class McpAdmin:
@@ -42,17 +56,51 @@ class McpAdmin:
     def needs(self, name: str, entry: Mapping[str, Any]) -> McpNeeds | None:
         """Return what the command of an entry lacks to start in the sandbox of the settings."""
         definition = self._servers.files.parse(name, entry)
+        self._check_addition(name)
+        check_paths(definition)
         lacking = asyncio.run(self._requirements(definition)) if definition.command else None
         if lacking is None:
             return None
-        is_hopeless = lacking.missing or lacking.needs_hosts
-        flags = "" if is_hopeless else lacking.flags
-        return McpNeeds(lacking.problem, flags, lacking.complete(entry), lacking.install)
+        download = lacking.download
+        hosts: tuple[str, ...] = ()
+        if download is not None:
+            sources = hosts_of(download.packages, download.ecosystem)
+            hosts = (*self._servers.indexes(download).hosts, *sources)
+        return McpNeeds(
+            lacking.problem,
+            is_hopeless=lacking.is_hopeless,
+            entry=entry if download else lacking.complete(entry),
+            reads=lacking.read_only,
+            network=lacking.network,
+            download=download.shown if download else "",
+            hosts=tuple(dict.fromkeys(hosts)),
+            install=lacking.install,
+        )
+
+    def install(
+        self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
+    ) -> McpInstalled:
+        """Install the packages that a command downloads, and return an entry that starts them."""
+        definition = self._servers.files.parse(name, entry)
+        try:
+            return asyncio.run(self._install(definition, entry, on_progress))
+        except ServerFailure as error:
+            raise Conflict(f"The MCP server {name} cannot be installed: {error}.") from error
+
+    def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
+        """Return sentences about hosts that the command of an entry cannot reach as written."""
+        definition = self._servers.files.parse(name, entry)
+        if not (definition.command and definition.network):
+            return []
+        return asyncio.run(self._limits(definition))
 
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
-        """Add a server, which needs a review."""
+        """Add a server, which needs a review. One that was never accepted is replaced."""
         try:
-            self._servers.files.add(name, entry)
+            replace = self._servers.is_replaceable(name)
+            known = self._servers.files.entry(name) or {}
+            kept = {key: known[key] for key in _KEPT if key in known}
+            self._servers.files.add(name, {**kept, **entry}, replace=replace)
             self._servers.pins.forget(name)  # what was accepted under this name before is gone
         except OSError as error:
             raise _unavailable(error) from error
@@ -63,15 +111,18 @@ class McpAdmin:
         try:
             self._servers.files.remove(name)
             self._servers.pins.forget(name)
+            remove_installation(self._servers.packages_of(name))
             asyncio.run(self._homes.remove(home_session(name)))
             self._servers.logins.remove(name)
         except OSError as error:
             raise _unavailable(error) from error
 
-    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
-        """Return name, entry and command of each server in a file, such as a `.mcp.json`."""
-        entries = read_entries(Path(path))
-        return [(name, entry, _shown(entry)) for name, entry in entries.items()]
+    def read_file(self, path: str) -> list[ImportedServer]:
+        """Return the servers in a file, such as a `.mcp.json`."""
+        return [
+            ImportedServer(each.name, each.entry, _shown(each.entry), each.notes, each.problem)
+            for each in read_servers(Path(path))
+        ]
 
     def show(self, name: str) -> McpReport:
         """Return what is known of a server without starting it."""
@@ -97,6 +148,48 @@ class McpAdmin:
         """Remove the login to a server. Return False if there was none."""
         return self._servers.sign_out(name, LOCAL_OWNER.id)
 
+    def _check_addition(self, name: str) -> None:
+        replace = self._servers.is_replaceable(name)
+        self._servers.files.check_addition(name, replace=replace)
+
+    async def _install(
+        self,
+        definition: ServerDefinition,
+        entry: Mapping[str, Any],
+        on_progress: Callable[[int], None],
+    ) -> McpInstalled:
+        """Return the entry of an installed server, with what its program needs.
+
+        Raises:
+            ServerFailure: it cannot be installed.
+        """
+        async with (
+            open_sandbox_in(self._loaded, self._homes) as sandbox,
+            self._servers.running(sandbox, self._homes.create),
+        ):
+            try:
+                program = await self._servers.install(definition, on_progress)
+            except ServerFailure as error:
+                raise ServerFailure(
+                    await self._servers.explain(definition, error, entry)
+                ) from error
+            download = parse_package_command(definition.command, definition.args)
+            place = str(self._servers.packages_of(definition.name))
+            installed = {
+                **entry,
+                "command": program.command,
+                "args": list(download.args) if download else [],
+                "download": [definition.command, *definition.args],
+                "package": program.package,
+                "read_only": [*entry.get("read_only", ()), place],
+            }
+            found = self._servers.files.parse(definition.name, installed)
+            lacking = await asyncio.to_thread(self._servers.requirements, found)
+        if lacking is not None and lacking.is_hopeless:
+            raise ServerFailure(lacking.problem)
+        completed = lacking.complete(installed) if lacking else installed
+        return McpInstalled(completed, program.failed_scripts)
+
     async def _requirements(self, definition: ServerDefinition) -> Requirements | None:
         async with (
             open_sandbox_in(self._loaded, self._homes) as sandbox,
@@ -104,7 +197,16 @@ class McpAdmin:
         ):
             return await asyncio.to_thread(self._servers.requirements, definition)
 
+    async def _limits(self, definition: ServerDefinition) -> list[str]:
+        async with (
+            open_sandbox_in(self._loaded, self._homes) as sandbox,
+            self._servers.running(sandbox, self._homes.create),
+        ):
+            return self._servers.describe_reach(definition)
+
     async def _test(self, name: str) -> McpReviewReport:
+        # the reason of a failure is raised as well
+        logging.getLogger("internal.mcp.connection").setLevel(logging.ERROR)
         async with (
             open_sandbox_in(self._loaded, self._homes) as sandbox,
             self._servers.running(sandbox, self._homes.create),
@@ -129,6 +231,7 @@ def _report(report: McpReviewReport, *further: tuple[str, str]) -> McpReport:
         ("variables", ", ".join(report.variables)),
         ("headers", ", ".join(report.headers)),
         ("login", report.login),
+        ("package", report.package),
         ("folder", report.folder),
         ("reads", ", ".join(report.read_only)),
         ("writes", ", ".join(report.writable)),

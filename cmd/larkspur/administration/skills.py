@@ -10,13 +10,12 @@ from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport
 from internal.config.loader import Loaded
 from internal.observability.clock import SystemClock
-from internal.skills.installation import add_skill, remove_skill
+from internal.skills.installation import add_skills, remove_skill, skills_in
 from internal.skills.library import Skill, read_skill
-from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
+from internal.skills.skill_places import FoundSkill
 from internal.storage.database_url import open_database
-from larkspur.extensions import SKILLS_FOLDER, open_skills
-from larkspur.task_defaults import TOOL_SPECS
+from larkspur.extensions import SKILLS_FOLDER, open_skill_reviews, open_skills
 
 
 class SkillAdmin:
@@ -30,7 +29,7 @@ class SkillAdmin:
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())
-        self._reviews = PinnedSkillReviews(self._library, self._pins, TOOL_SPECS)
+        self._reviews = open_skill_reviews(loaded, self._library)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""
@@ -50,6 +49,7 @@ class SkillAdmin:
                 for each in report.invisible
             ],
             requested=[(each.entry, each.rule, each.refusal) for each in report.requested],
+            lacks=report.lacks,
         )
 
     def accept(self, item: SkillItem, rules: Sequence[str]) -> None:
@@ -63,11 +63,12 @@ class SkillAdmin:
                 item.name, item.sha256, LOCAL_OWNER, "cli", accept=True, rules=rules
             )
 
-    def add(self, source: str) -> SkillItem:
-        """Add the skill in a folder or ZIP file."""
-        skill = add_skill(Path(source), self._folder)
-        self._pins.put(skill.folder, None)  # what was reviewed here before is gone
-        return _item(skill)
+    def add(self, source: str) -> tuple[list[SkillItem], list[str]]:
+        """Add the skills in a folder or ZIP file, and return them with why others were not."""
+        skills, problems = add_skills(Path(source), self._folder)
+        for skill in skills:
+            self._pins.put(skill.folder, None)  # what was reviewed here before is gone
+        return [_item(skill) for skill in skills], problems
 
     def remove(self, name: str) -> SkillItem:
         """Remove a skill that was added, and its pin."""
@@ -77,8 +78,12 @@ class SkillAdmin:
         return _item(skill)
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skill in a folder."""
-        return list(read_skill(Path(folder).absolute()).warnings)
+        """Return what is unusual about the skills in a folder, and why others are not usable."""
+        place = Path(folder).absolute()
+        problems: list[str] = []
+        for each in skills_in(place) or [FoundSkill(place, place.name)]:
+            problems += [each.problem] if each.problem else read_skill(each.folder).warnings
+        return problems
 
 
 def _item(skill: Skill) -> SkillItem:

@@ -15,6 +15,7 @@ from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.app.chats import Chats
+from internal.agent.app.conversations import Conversations
 from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
@@ -34,6 +35,7 @@ from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.queries import Queries
 from internal.agent.app.received_messages import ReceivedMessages
+from internal.agent.app.repeated_requests import RepeatedRequests
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
@@ -48,6 +50,7 @@ from internal.agent.app.runs.creation import (
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.runs.visibility import Writing
+from internal.agent.app.session_commands import SessionCommands
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
@@ -79,6 +82,7 @@ from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import (
+    Attachment,
     Channel,
     Feedback,
     Run,
@@ -89,7 +93,7 @@ from internal.agent.domain.tasks import (
     chat_name,
     may_control,
 )
-from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands, PrintedOutput
+from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.hooks import NO_HOOKS, HookInput, Hooks
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock, Dispatcher
@@ -147,10 +151,13 @@ class Gateway:
             database, stores, queries=self.queries, broadcaster=broadcaster, clock=clock
         )
         self.run_displays = RunDisplays(database, stores, clock)
+        self.conversations = Conversations(database, stores, clock)
+        self.repeated_requests = RepeatedRequests(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
         self.dead_letters = DeadLetters(database, stores, clock, self._publish_retried)
         self.files = files
+        self.commands = SessionCommands(self.queries, commands)
         self._commands = commands
         self._database = database
         self._stores = stores
@@ -422,12 +429,14 @@ class Gateway:
         actor: Actor,
         message: InboundMessage | None = None,
         *,
+        attachments: tuple[Attachment, ...] = (),
         idempotency_key: str | None = None,
     ) -> QuestionRecord:
         """Answer a question; the first answer counts and its run continues.
 
-        `message` is the accepted message that contained the answer; it is marked as handled. A
-        repeated idempotency key changes nothing and returns the question of the first request.
+        `message` is the accepted message that contained the answer; it is marked as handled.
+        `attachments` are the files of an answer without one. A repeated idempotency key
+        changes nothing and returns the question of the first request.
 
         Raises:
             NotFound: the question does not exist or the actor must not see it.
@@ -444,6 +453,7 @@ class Gateway:
             answer_input,
             actor=actor,
             message=message,
+            attachments=attachments,
             ids=new_task_ids(),
             now=now,
             idempotency_key=idempotency_key,
@@ -708,39 +718,6 @@ class Gateway:
     def cursor(self, position: int) -> Cursor:
         """Return the cursor of a position in the log of this process."""
         return Cursor(self._broadcaster.epoch, position)
-
-    async def list_commands(
-        self, session_id: SessionId, principal: Principal
-    ) -> list[BackgroundCommand]:
-        """Return the background commands of a session in this process, oldest first.
-
-        Raises:
-            NotFound: the session does not exist or belongs to another person.
-        """
-        await self.queries.session(session_id, principal)
-        return await asyncio.to_thread(self._commands.of_session, session_id)
-
-    async def read_command(
-        self, session_id: SessionId, command_id: str, principal: Principal
-    ) -> PrintedOutput:
-        """Return the end of the output of a background command, also after its end.
-
-        Raises:
-            NotFound: the session or the command does not exist, or belongs to another person.
-        """
-        await self.queries.session(session_id, principal)
-        return await asyncio.to_thread(self._commands.read_last, session_id, command_id)
-
-    async def stop_command(
-        self, session_id: SessionId, command_id: str, principal: Principal
-    ) -> BackgroundCommand:
-        """End a background command and all that it started; one that has ended stays as it is.
-
-        Raises:
-            NotFound: the session or the command does not exist, or belongs to another person.
-        """
-        await self.queries.session(session_id, principal)
-        return await self._commands.stop(session_id, command_id)
 
     async def _accepted(self, submission: Submission, principal: Principal) -> Submission:
         """Return the submission with its texts cleaned, unless it is refused."""

@@ -29,6 +29,22 @@ class RequestKey(NamedTuple):
         return f"{self.target} {self.key}" if self.target else self.key or ""
 
 
+class RepeatableRequest(NamedTuple):
+    """A request without an idempotency key, which is recognised by its content.
+
+    Attributes:
+        fingerprint: the same for all requests of a principal with the same content.
+        is_repeat: the client says that it sends the request again.
+        has_reader: another client waits for the answer to the same request.
+        joins_stopped: also a stopped run is the answer to it.
+    """
+
+    fingerprint: str
+    is_repeat: bool = False
+    has_reader: bool = False
+    joins_stopped: bool = False
+
+
 def scoped_key(endpoint: str, key: str | None) -> str | None:
     """Return the idempotency key of a task that an endpoint creates: each has keys of its own."""
     return None if key is None else f"{endpoint} {key}"

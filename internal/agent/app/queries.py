@@ -12,6 +12,7 @@ from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.types import InputReceived
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
@@ -122,6 +123,40 @@ class Queries:
             if run is None:
                 _missing("task", task_id)
             return task, (yield from self._with_total(run))
+
+        return await self._database.read(work)
+
+    async def run_with_task(self, run_id: RunId, principal: Principal) -> tuple[Task, Run]:
+        """Return a run and its task at the same moment.
+
+        What the run used includes all subtasks below it.
+
+        Raises:
+            NotFound: the run does not exist or belongs to another person.
+        """
+
+        def work() -> Read[tuple[Task, Run]]:
+            run = yield from self._stores.runs.get(run_id)
+            if run is None:
+                _missing("run", run_id)
+            task = yield from self._stores.tasks.get(run.task_id)
+            if task is None or not _may_read(principal, task.origin.principal):
+                _missing("run", run_id)
+            return task, (yield from self._with_total(run))
+
+        return await self._database.read(work)
+
+    async def cursor_before_run(self, run_id: RunId) -> Cursor:
+        """Return the cursor before the first event of a run, or the start of a pruned log.
+
+        Rights are not checked here: call `task_with_run` first.
+        """
+
+        def work() -> Read[Cursor]:
+            bounds = yield from self._stores.events.get_bounds()
+            kind = InputReceived.name
+            events = yield from self._stores.events.list_by_run(run_id, kind)
+            return Cursor(bounds.epoch, events[0].position - 1 if events else 0)
 
         return await self._database.read(work)
 

@@ -8,6 +8,7 @@ import msgspec
 from internal.agent.app.edited_messages import withdraw_edits
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
+from internal.agent.app.repeated_requests import find_repeated, save_request
 from internal.agent.app.runs.creation import (
     StoredTask,
     Submission,
@@ -131,11 +132,16 @@ def submit_task(
         run = None if known is None else (yield from stores.runs.get_by_task(known.id))
         if known is not None and run is not None:
             return Submitted(known.id, run.id, known.session_id, known.status), StoredTask([])
+    repeated = yield from find_repeated(stores, submission.request, principal.id, now=now)
+    if repeated is not None:
+        return repeated, StoredTask([])
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     created = yield from _create_task(
         stores, submission, principal, session_id, ids=ids, now=now, slot=slot
     )
-    return Submitted(ids.task_id, ids.run_id, session_id, "queued"), created
+    submitted = Submitted(ids.task_id, ids.run_id, session_id, "queued")
+    yield from save_request(stores, submission.request, principal.id, submitted, now=now)
+    return submitted, created
 
 
 def steer(

@@ -15,13 +15,23 @@ from internal.agent.domain.permissions.rules import (
     parse_allow_rule,
 )
 from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, PlanEdit
-from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
+from internal.agent.domain.questions import (
+    ApprovalItem,
+    Decision,
+    Grant,
+    Question,
+    QuestionKind,
+    QuestionRecord,
+)
 
 MAX_ANSWER_CHARS = 20_000
 """Characters; the answer must fit into an event of 64 KB."""
 
 MAX_PLAN_BYTES = 40_000
 """Bytes of an edited plan as JSON; it must fit into an event of 64 KB."""
+
+MIN_ID_LENGTH = 4
+"""Characters of the end of an id that name a question or a task."""
 
 _DECISIONS: dict[QuestionKind, list[Decision]] = {
     "plan": ["approve", "edit", "reject", "text"],
@@ -91,6 +101,26 @@ def read_answer(
     if word in no:
         return AnswerInput("reject")
     return AnswerInput("text", answer_text) if question.kind != "approval" else None
+
+
+def matches_id(name: str, wanted: str) -> bool:
+    """Return True if a person's text is that id or its end."""
+    return len(wanted) >= MIN_ID_LENGTH and name.lower().endswith(wanted.lower())
+
+
+def split_question_id(
+    text: str, open_: Sequence[QuestionRecord]
+) -> tuple[str, QuestionRecord | None]:
+    """Return a text without the id at its end, and the open question with that id."""
+    words, last = split_last(text)
+    named = [each for each in open_ if matches_id(each.question.id, last)] if words else []
+    return (words, named[0]) if len(named) == 1 else (text, None)
+
+
+def split_last(text: str) -> tuple[str, str]:
+    """Return a text without its last word, and that word."""
+    words, *last = text.rsplit(maxsplit=1) or [""]
+    return (words, last[0]) if last else ("", words)
 
 
 def _chosen(question: Question, answer_text: str) -> AnswerInput | None:

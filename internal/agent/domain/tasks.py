@@ -181,7 +181,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     the names of the skills that it may load; None for all. With `own_folder` it works in a new
     folder, apart from that of the session. `delegates`: it may create tasks, whose
     ends are told as `report` says if it has ended before. `any_model`: its person may choose a
-    model. `time_zone` is that of the person, "" if it is not known.
+    model. `time_zone` is that of the person, "" if it is not known. `instructions` are those of the
+    program that submits the task.
     """
 
     profile: Profile = Profile()
@@ -201,6 +202,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     report: ReportMode = "group"
     any_model: bool = False
     time_zone: str = ""
+    instructions: str = ""
 
     def share_of(self, principal: str) -> Share:
         """Return the share that a run of a principal takes."""

@@ -50,15 +50,15 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 ContextPartKind = Literal[
-    "rules", "owner", "chat", "folder", "skills", "tools", "loaded_skills", "conversation"
+    "rules", "owner", "chat", "folder", "caller", "skills", "tools", "loaded_skills", "conversation"
 ]
 
 
 class ContextPart(msgspec.Struct, frozen=True):
     """A part of a request to the model, in estimated tokens.
 
-    `rules` are those of Larkspur and the profile. `owner`, `chat` and `folder` are instructions,
-    `name` is their file. `skills` describes those that can be loaded.
+    `rules` are those of Larkspur and the profile. `owner`, `chat`, `folder` and `caller` are
+    instructions, `name` is their file. `skills` describes those that can be loaded.
     """
 
     kind: ContextPartKind

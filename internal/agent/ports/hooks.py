@@ -41,7 +41,8 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `cwd` is the workspace of the run, `chat` the name of the chat across channels, `person` the
     principal whose task it is. `prompt` is the text of a message, and `tool_input` the arguments of
-    a call. The names are those of other agents where they have the field.
+    a call. The names are those of other agents where they have the field. `test` is true for an
+    example that a person has the hook asked about; nothing of it happens.
     """
 
     hook_event_name: HookEvent
@@ -59,6 +60,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool_response: HookResponse | None = None
     question: HookQuestion | None = None
     result: HookEnd | None = None
+    test: bool = False
 
 
 class HookNotes(NamedTuple):

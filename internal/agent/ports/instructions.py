@@ -11,13 +11,14 @@ MAX_TEXT_BYTES = 32 * 1024
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 """The files of a folder; the first one that exists is used."""
 
-InstructionSource = Literal["owner", "chat", "folder"]
+InstructionSource = Literal["owner", "chat", "folder", "caller"]
 
 
 class Instruction(NamedTuple):
     """One text, as it was read: not cleaned and not escaped.
 
-    `name` is the file, relative to the folder that its search began in; "" for the text of a chat.
+    `name` is the file, relative to the folder that its search began in; "" for the text of a chat
+    or of the program that submits the task, its `caller`.
     `unread` is the number of bytes of the file that were not read.
     """
 
@@ -59,6 +60,12 @@ class FoundInstructions(NamedTuple):
         owner = tuple(each for each in self.texts if each.source == "owner")
         others = self.texts[len(owner) :]
         return self._replace(texts=(*owner, Instruction("chat", text), *others))
+
+    def with_caller(self, text: str) -> "FoundInstructions":
+        """Return these with the text of the program that submits the task, as the last one."""
+        if not text:
+            return self
+        return self._replace(texts=(*self.texts, Instruction("caller", text)))
 
 
 class InstructionFiles(Protocol):

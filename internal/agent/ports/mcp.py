@@ -52,7 +52,8 @@ class McpReviewReport(msgspec.Struct, frozen=True):
     `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a
     server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and
     `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last,
-    none if `is_listed` is false: it has not been started with this definition. `changes` is a
+    none if `is_listed` is false: it has not been started with this definition. `package` is the
+    installed one with its version, "" for a server without. `changes` is a
     unified diff to the accepted tools.
     """
 
@@ -67,6 +68,7 @@ class McpReviewReport(msgspec.Struct, frozen=True):
     network: list[str]
     is_isolated: bool
     is_listed: bool
+    package: str
     tools: list[McpToolSummary]
     problems: list[str]
     changes: list[str]

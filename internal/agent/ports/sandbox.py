@@ -50,20 +50,24 @@ Runtime = Literal["python", "node", "bash"]
 RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
 """The languages in which `run_code` runs programs, and what each needs of the sandbox."""
 
-Resource = Literal["memory", "processes", "output", "disk"]
+Resource = Literal["memory", "processes", "output", "disk", "connections"]
 
 
 class SandboxResult(msgspec.Struct, frozen=True):
     """The exit of a command. `exit_code` is negative after a signal.
 
     `exceeded` is what it used more of than it may, `refused` the hosts that it tried to reach and
-    may not, as host:port; only a sandbox that isolates has bounds.
+    may not, as host:port. `refused_addresses` are those whose host is allowed, but whose address is
+    private, and `forbidden` those with an address that no setting allows. Only a sandbox that
+    isolates has bounds.
     """
 
     exit_code: int
     timed_out: bool = False
     exceeded: Resource | None = None
     refused: tuple[str, ...] = ()
+    refused_addresses: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
 
 
 class SandboxCapabilities(msgspec.Struct, frozen=True):

@@ -82,7 +82,7 @@ class SkillReviewReport(msgspec.Struct, frozen=True):
 
     `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the
     beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there
-    is more.
+    is more. `lacks` are sentences on what commands do not have that its scripts need.
     """
 
     skill: SkillSummary
@@ -92,6 +92,7 @@ class SkillReviewReport(msgspec.Struct, frozen=True):
     requested: list[RequestedTool]
     text: str
     is_complete: bool
+    lacks: list[str]
 
 
 class SkillReviews(Protocol):

@@ -6,6 +6,7 @@ Every store method returns a generator of named statements; the SQL stands in
 - `database`: the port to a database, `Statement`, `Read` and `Write`
 - `stores`: `Stores`, one instance of every store
 - `sessions`, `tasks`: conversations and the work in them
+- `conversations`: the transcripts that programs have of sessions
 - `history`: what a run starts with of the conversation before it
 - `checkpoints`, `runs`: Turns as they are stored, the runs that execute them, and the gateway
 - `events`: the event log

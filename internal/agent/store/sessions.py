@@ -59,6 +59,7 @@ _DELETE_CONTENTS = (
     "delete_inbox_of_session",
     "delete_outbox_of_session",
     "delete_run_displays_of_session",
+    "delete_conversations_of_session",
     "delete_artifacts_of_session",
     "delete_task_waits_of_session",
     "delete_task_dependencies_of_session",

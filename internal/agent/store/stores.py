@@ -13,6 +13,7 @@ from internal.agent.store.chats import (
     OutboxStore,
     RunDisplayStore,
 )
+from internal.agent.store.conversations import ConversationStore
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
 from internal.agent.store.lessons import LessonStore
@@ -62,4 +63,5 @@ class Stores:
         self.retention = RetentionStore()
         self.lessons = LessonStore()
         self.call_repairs = CallRepairStore()
+        self.conversations = ConversationStore()
         self.call_outputs = CallOutputs(outputs)

@@ -301,6 +301,21 @@ class ResultStore:
         values = (principal, command, idempotency_key, session_id, now, result)
         yield Statement("insert_request_result", values)
 
+    def replace(
+        self,
+        principal: str,
+        command: str,
+        idempotency_key: str,
+        /,
+        *,
+        session_id: SessionId,
+        result: str,
+        now: str,
+    ) -> Write[None]:
+        """Insert a result, or replace that of an earlier request with the key."""
+        values = (principal, command, idempotency_key, session_id, now, result)
+        yield Statement("replace_request_result", values)
+
 
 def _tasks_page(values: Row, principal: str | None, wanted: TaskFilter) -> Statement:
     if wanted.parent is not None:

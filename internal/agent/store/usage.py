@@ -14,6 +14,8 @@ from internal.agent.store.runs import read_usage
 
 _EVERYBODY = ""
 """The owner of the sums over all sessions."""
+_NO_SESSION = ""
+"""The session of requests that belong to none."""
 
 
 class _Record(NamedTuple):
@@ -113,6 +115,19 @@ class UsageStore:
         yield from self._mark_summed(run.id, is_summed=False)
         yield Statement("add_usage", _row(run, principal, model, usage=usage, cost=cost, now=now))
         yield from self._mark_summed(run.id, is_summed=True)
+
+    def add_of_person(
+        self, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
+    ) -> Write[None]:
+        """Add what a request without a run has used. `cost` as in `save`.
+
+        One row has those of a person, a model and a day, in place of a row for each run.
+        """
+        row_id = RunId(f"plain-{now[:10]}-{principal}")
+        yield from self._mark_summed(row_id, is_summed=False)
+        tokens = msgspec.structs.astuple(usage)
+        yield Statement("add_usage", (_NO_SESSION, row_id, model, *tokens, cost, now, principal))
+        yield from self._mark_summed(row_id, is_summed=True)
 
     def add_to_sums(self, run_id: RunId) -> Write[None]:
         """Add the usage of a run that ends to the sums."""

@@ -13,7 +13,15 @@ from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.app.runs.visibility import Writing, written_at
-from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
+from internal.agent.domain.answers import (
+    MAX_ANSWER_CHARS,
+    MIN_ID_LENGTH,
+    AnswerInput,
+    matches_id,
+    read_answer,
+    split_last,
+    split_question_id,
+)
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import (
     Conflict,
@@ -46,7 +54,6 @@ from internal.channels.chat.transport import (
 )
 from internal.i18n.chat import ChatPhrases, ChatTexts, answer_words
 
-MIN_ID_LENGTH = 4
 MAX_TITLE_LENGTH = 120
 MAX_LISTED = 20
 """Questions of other chats in a list."""
@@ -115,7 +122,7 @@ class TextAnswers:
         that are not addressed to the bot are ignored.
         """
         open_ = message.facts.questions
-        text, named = _split_id(text, open_)
+        text, named = split_question_id(text, open_)
         found = await self._questions_at(message, open_)
         if not found and not open_ and message.chat.is_direct and is_answer_word(text):
             return await self._answer_elsewhere(text, message)
@@ -143,7 +150,7 @@ class TextAnswers:
         Without an id, the sender is asked which of the copies in this chat is meant.
         """
         elsewhere, sender = await self._list_elsewhere(message), message.incoming.user_id
-        words, named = _split_id(text, elsewhere)
+        words, named = split_question_id(text, elsewhere)
         if named is not None:
             answer = read_answer(named.question, words, *answer_words(named.question.kind))
             return None if answer is None else await self._submit(named, answer, message, None)
@@ -357,31 +364,14 @@ def escape_markdown(text: str) -> str:
     return text.translate(_ESCAPED_MARKDOWN)
 
 
-def matches_id(name: str, wanted: str) -> bool:
-    """Return True if a person's text is that id or its end."""
-    return len(wanted) >= MIN_ID_LENGTH and name.lower().endswith(wanted.lower())
-
-
 def _is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _split_id(text: str, open_: Sequence[QuestionRecord]) -> tuple[str, QuestionRecord | None]:
-    """Return a text without the id at its end, and the open question with that id."""
-    words, last = _split_last(text)
-    named = [each for each in open_ if matches_id(each.question.id, last)] if words else []
-    return (words, named[0]) if len(named) == 1 else (text, None)
-
-
 def _has_unknown_id(text: str, open_: Sequence[QuestionRecord]) -> bool:
     """Return True for an exact word and an id that is not that of an open question."""
-    words, last = _split_last(text)
+    words, last = split_last(text)
     return _is_id(last) and _is_exact(words, open_)
-
-
-def _split_last(text: str) -> tuple[str, str]:
-    words, *last = text.rsplit(maxsplit=1) or [""]
-    return (words, last[0]) if last else ("", words)
 
 
 def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
@@ -392,7 +382,7 @@ def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
 
 def is_answer_word(text: str) -> bool:
     """Return True for an exact word that answers some question, perhaps with an id."""
-    words, last = _split_last(text)
+    words, last = split_last(text)
     has_id = len(last) >= MIN_ID_LENGTH
     return _is_word(text, "recovery") or (has_id and _is_word(words, "recovery"))
 

@@ -9,6 +9,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.visibility import Writing, written_at
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.domain.answers import matches_id
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound, WrittenEarlier
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
@@ -20,7 +21,6 @@ from internal.channels.chat.answers import (
     MessageContext,
     TextAnswers,
     escape_markdown,
-    matches_id,
 )
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import (
@@ -241,7 +241,7 @@ class CommandHandlers:
             return phrases("no_commands")
         principal = principal_for(newest[0], message.actor.principal)
         try:
-            found = await self._gateway.list_commands(newest[0].session_id, principal)
+            found = await self._gateway.commands.list_all(newest[0].session_id, principal)
         except NotFound:  # the conversation of others
             found = []
         if not found:
@@ -254,7 +254,7 @@ class CommandHandlers:
             if one.address:
                 lines.append(phrases("command_address", address=escape_markdown(one.address)))
         for one in found[-_MAX_SHOWN_COMMANDS:]:
-            output = await self._gateway.read_command(newest[0].session_id, one.id, principal)
+            output = await self._gateway.commands.read(newest[0].session_id, one.id, principal)
             if last := output.text.splitlines()[-_MAX_OUTPUT_LINES:]:
                 shown = (escape_markdown(truncate_line(line, MAX_TASK_LENGTH)) for line in last)
                 text = "\n".join(f"> {line}" for line in shown)
@@ -308,7 +308,7 @@ class CommandHandlers:
         try:
             task = newest[0]
             principal = principal_for(task, message.actor.principal)
-            await self._gateway.stop_command(task.session_id, command_id, principal)
+            await self._gateway.commands.stop(task.session_id, command_id, principal)
         except (IndexError, NotFound):
             return message.phrases("nothing_to_stop")
         return message.phrases("command_stopped", id=command_id)

@@ -159,7 +159,7 @@ class ToolItem(NamedTuple):
 class InstructionItem(NamedTuple):
     """A text that the model follows. `name` is its file, `size` its size in bytes."""
 
-    source: Literal["owner", "chat", "folder"]
+    source: Literal["owner", "chat", "folder", "caller"]
     name: str
     text: str
     size: int
@@ -199,7 +199,7 @@ class SkillReport(NamedTuple):
     """What a person should know of a skill. `files` are path, size and where a link leads.
 
     `requested` are the entries of `allowed-tools`, each with a rule that a person may grant, or
-    with why there is none.
+    with why there is none. `lacks` are sentences on what its scripts need and commands do not have.
     """
 
     item: SkillItem
@@ -208,6 +208,7 @@ class SkillReport(NamedTuple):
     binary: Sequence[str]
     invisible: Sequence[str]
     requested: Sequence[tuple[str, str, str]]
+    lacks: Sequence[str]
 
 
 class SkillAdmin(Protocol):
@@ -228,8 +229,8 @@ class SkillAdmin(Protocol):
         """Accept a skill as it was reviewed, and grant rules that it asks for."""
         ...
 
-    def add(self, source: str) -> SkillItem:
-        """Add the skill in a folder or ZIP file."""
+    def add(self, source: str) -> tuple[list[SkillItem], list[str]]:
+        """Add the skills in a folder or ZIP file, and return them with why others were not."""
         ...
 
     def remove(self, name: str) -> SkillItem:
@@ -237,7 +238,7 @@ class SkillAdmin(Protocol):
         ...
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skill in a folder."""
+        """Return what is unusual about the skills in a folder."""
         ...
 
 
@@ -255,6 +256,20 @@ class McpItem(NamedTuple):
     def cells(self) -> tuple[str, ...]:
         """The columns in a list."""
         return self.name, self.state, str(self.tools), self.target
+
+
+class ImportedServer(NamedTuple):
+    """A server of a file, as it would be added.
+
+    `shown` is its command line or address, `notes` are sentences on what was changed, and `problem`
+    is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    shown: str
+    notes: Sequence[str]
+    problem: str
 
 
 class McpReport(NamedTuple):
@@ -275,14 +290,30 @@ class McpReport(NamedTuple):
 class McpNeeds(NamedTuple):
     """What the command of a server lacks to start here.
 
-    `problem` is the end of a sentence, `flags` are options of `larkspur mcp add` with the command,
-    "" if none helps. `entry` has them. `install` is a command that makes the network unnecessary.
+    `problem` is the end of a sentence, and nothing that a person could agree to helps if it
+    `is_hopeless`. `entry` is complete, but for packages: `download` are those to install, from the
+    `hosts`, "" for none. `reads` are the paths that the command gets, `network` the hosts that it
+    gets for good, "" for none. `install` is a command that makes the network unnecessary.
     """
 
     problem: str
-    flags: str
+    is_hopeless: bool
     entry: Mapping[str, Any]
+    reads: Sequence[str] = ()
+    network: str = ""
+    download: str = ""
+    hosts: Sequence[str] = ()
     install: str = ""
+
+
+class McpInstalled(NamedTuple):
+    """The entry of a server whose packages are installed.
+
+    `failed_scripts` is true if they were installed without their own scripts, since these failed.
+    """
+
+    entry: Mapping[str, Any]
+    failed_scripts: bool
 
 
 class McpAdmin(Protocol):
@@ -296,16 +327,29 @@ class McpAdmin(Protocol):
         """Return what the command of an entry lacks to start. It is not started."""
         ...
 
+    def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
+        """Return sentences about hosts that the command of an entry cannot reach as written."""
+        ...
+
+    def install(
+        self, name: str, entry: Mapping[str, Any], on_progress: Callable[[int], None]
+    ) -> McpInstalled:
+        """Install the packages that a command downloads, and return an entry that starts them.
+
+        `on_progress` is told every few seconds for how many seconds this has run.
+        """
+        ...
+
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
-        """Add a server, which needs a review."""
+        """Add a server, which needs a review. One that was never accepted is replaced."""
         ...
 
     def remove(self, name: str) -> None:
         """Remove a server that was added."""
         ...
 
-    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
-        """Return name, entry and command of each server in a file."""
+    def read_file(self, path: str) -> list[ImportedServer]:
+        """Return the servers in a file of this or of another program."""
         ...
 
     def show(self, name: str) -> McpReport:
@@ -326,6 +370,53 @@ class McpAdmin(Protocol):
 
     def sign_out(self, name: str) -> bool:
         """Remove the login to a server. Return False if there was none."""
+        ...
+
+
+class HookItem(NamedTuple):
+    """A hook or a webhook in a list. `number` is its place in the list.
+
+    `suits_libraries` is false for a secret that not all libraries that verify signatures take.
+    """
+
+    name: str
+    kind: Literal["webhook", "hook"]
+    events: Sequence[str]
+    number: int
+    suits_libraries: bool
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns in a list."""
+        return self.name, self.kind, ", ".join(self.events)
+
+
+class HookTrial(NamedTuple):
+    """The outcome of a trial of a hook or webhook.
+
+    A webhook has `accepted` or `rejected` the test event, with `status` and, if it was rejected,
+    the beginning of its response as `words`. A hook lets the example `pass`, has a person asked or
+    refuses. Either has `failed` if it gave no usable answer; `words` complete "it …".
+    """
+
+    name: str
+    kind: Literal["webhook", "hook"]
+    outcome: Literal["accepted", "rejected", "failed", "pass", "ask", "refuse"]
+    seconds: float
+    status: int
+    words: str
+    location: str
+
+
+class HookAdmin(Protocol):
+    """The hooks and webhooks of the settings."""
+
+    def items(self) -> list[HookItem]:
+        """Return the webhooks, then the hooks, in the order of the settings."""
+        ...
+
+    def try_out(self, item: HookItem) -> HookTrial:
+        """Send a test event to a webhook, or ask a hook about an example."""
         ...
 
 
@@ -519,6 +610,14 @@ class Application(Protocol):
 
     def mcp(self, config: str | None) -> McpAdmin:
         """Return the MCP servers of the settings and the home folder."""
+        ...
+
+    def hooks(self, config: str | None) -> HookAdmin:
+        """Return the hooks and webhooks of the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
         ...
 
     def database(self, config: str | None) -> DatabaseAdmin:

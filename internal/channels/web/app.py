@@ -10,7 +10,7 @@ from starlette.routing import Route, Router, compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.channels.web.endpoints import ApiRequest, Endpoint, StreamRequest
-from internal.channels.web.errors import HttpError
+from internal.channels.web.errors import HttpError, is_model_api
 from internal.channels.web.event_streams import EventStreams
 from internal.channels.web.middleware import (
     CONTEXT_KEY,
@@ -53,7 +53,7 @@ def build_app(
     open_streams = streams or EventStreams(services)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in routes:
-        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        by_path.setdefault(endpoint.route, {})[endpoint.method] = endpoint
 
     resources = [
         Route(path, Resource(services, open_streams, endpoints))
@@ -61,7 +61,7 @@ def build_app(
     ]
     if services.mcp is not None:
         resources.append(Route(MCP_PATH, McpResource(services, services.mcp)))
-    router = Router(resources, redirect_slashes=False, default=_not_found)
+    router = Router(resources, redirect_slashes=False, default=UnknownPath(routes))
     app = RequestMiddleware(services, router, is_public=_public_path_predicate(routes))
     return PublicPath(app, services.settings.path)
 
@@ -71,8 +71,23 @@ def _public_path_predicate(endpoints: Iterable[Endpoint]) -> Callable[[str], boo
     return lambda path: any(pattern.match(path) for pattern in patterns)
 
 
-async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise HttpError(404, "not_found", f"The path {scope['path'][:80]} does not exist.")
+class UnknownPath:
+    """A path without endpoints. Below `/v1`, the error names those of OpenAI's API that exist."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self._of_openai = [
+            f"{endpoint.method} {endpoint.path}"
+            for endpoint in endpoints
+            if is_model_api(endpoint.path)
+        ]
+
+    async def __call__(self, scope: Scope, _receive: Receive, _send: Send) -> None:
+        """Refuse a request that passed the middleware."""
+        path: str = scope["path"]
+        message = f"The path {path[:80]} does not exist."
+        if is_model_api(path) and self._of_openai:
+            message += f" Of OpenAI's API there are: {', '.join(self._of_openai)}."
+        raise HttpError(404, "not_found", message)
 
 
 class Resource:
@@ -95,14 +110,16 @@ class Resource:
             allowed = ", ".join(sorted(self._endpoints))
             message = f"Method {context.method} is not allowed for this path. Allowed: {allowed}."
             raise HttpError(405, "method_not_allowed", message, {"allow": allowed})
-        body = await self._body(endpoint, context, receive)
+        content, body = await self._body(endpoint, context, receive)
         seconds: float | None = None
         if not endpoint.streams_body:
             seconds = self._services.timeouts.request_seconds + endpoint.max_wait_seconds
         async with asyncio.timeout(seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]
-            request = ApiRequest(self._services, context, path, query, body)
+            request = ApiRequest(
+                self._services, context, path, query, body, content=content, receive=receive
+            )
             result = await endpoint.handler(request)
             if not isinstance(result, StreamRequest | StreamingResponse):
                 response = _response(endpoint, result)
@@ -122,11 +139,12 @@ class Resource:
 
     async def _body(
         self, endpoint: Endpoint, context: RequestContext, receive: Receive
-    ) -> RequestModel | AsyncGenerator[bytes] | None:
+    ) -> tuple[bytes, RequestModel | AsyncGenerator[bytes] | None]:
+        """Return the body as it was sent, unless it is streamed, and as the handler receives it."""
         if context.method in SAFE_METHODS:
-            return None
+            return b"", None
         if endpoint.streams_body:
-            return stream_body(
+            return b"", stream_body(
                 context,
                 receive,
                 max_bytes=endpoint.max_body_bytes,
@@ -141,7 +159,9 @@ class Resource:
                 timeouts.head_seconds if context.principal is None else timeouts.request_seconds
             ),
         )
-        return decode_body(body or b"{}" if endpoint.may_omit_body else body, endpoint.body)
+        if endpoint.may_omit_body:
+            body = body or b"{}"
+        return body, decode_body(body, endpoint.body)
 
 
 class McpResource:

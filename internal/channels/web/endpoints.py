@@ -1,11 +1,13 @@
 """Endpoints: entries of the route table, and the decoded request that a handler receives."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from internal.agent.app.events.live_buffer import SessionFilter
 from internal.agent.app.events.subscription import Cursor
@@ -23,14 +25,26 @@ Query = TypeVar("Query")
 Body = TypeVar("Body")
 
 
+async def _receive_nothing() -> Message:
+    """Wait forever, as for a client that stays connected."""
+    nothing: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await nothing
+
+
 class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
-    """A decoded request. `path` holds the path parameters."""
+    """A decoded request.
+
+    `path` holds the path parameters, `content` the body as it was sent, unless it is streamed.
+    `receive` tells of the end of the connection once the body is read.
+    """
 
     services: WebServices
     context: RequestContext
     path: dict[str, str]
     query: Query
     body: Body
+    content: bytes = b""
+    receive: Receive = _receive_nothing
 
     @property
     def principal(self) -> Principal:
@@ -54,11 +68,19 @@ class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
 
 
 class StreamRequest(msgspec.Struct, frozen=True):
-    """An event stream to open. Stored events are not replayed when `start` is None."""
+    """An event stream to open.
+
+    Attributes:
+        watched: The sessions whose events are sent.
+        start: The cursor after which stored events are sent; None sends new ones only.
+        debug: Diagnostic events are sent too.
+        named: Frames have an `event` line; browsers hand others to `onmessage`.
+    """
 
     watched: SessionFilter
     start: Cursor | None
     debug: bool
+    named: bool = True
 
 
 HandlerResult = msgspec.Struct | Response | StreamRequest | None
@@ -76,6 +98,7 @@ class Endpoint(msgspec.Struct, frozen=True):
             of which `max_body_bytes` alone limits the number.
         max_wait_seconds: How long the handler may wait in addition to the time of a request.
         public: The endpoint does not require authentication.
+        takes_slashes: The parameter at the end of the path may contain slashes.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -92,6 +115,12 @@ class Endpoint(msgspec.Struct, frozen=True):
     streams_body: bool = False
     max_wait_seconds: float = 0.0
     public: bool = False
+    takes_slashes: bool = False
+
+    @property
+    def route(self) -> str:
+        """The path as the router reads it."""
+        return f"{self.path[:-1]}:path}}" if self.takes_slashes else self.path
 
     @property
     def may_omit_body(self) -> bool:

@@ -21,6 +21,9 @@ from internal.agent.domain.errors import (
     WrongHash,
 )
 
+RETRY_HEADER = "x-should-retry"
+"""Header of errors that says whether client libraries should send the request again."""
+
 
 class HttpError(RequestError):
     """An error with its HTTP status, a machine-readable code and additional headers."""
@@ -47,6 +50,25 @@ class HttpErrorBody(msgspec.Struct, frozen=True):
 
     error: ErrorDetail
 
+
+class ModelApiErrorDetail(ErrorDetail, frozen=True):
+    """An error as clients of OpenAI's API read it: with its `type`, and the field that it is about.
+
+    The field is in the message only.
+    """
+
+    type: str
+    param: str | None = None
+
+
+class ModelApiErrorBody(msgspec.Struct, frozen=True):
+    """The body of an error response below `/v1`."""
+
+    error: ModelApiErrorDetail
+
+
+_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_SERVER_ERROR = 500
 
 _STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (FileTooLarge, 413, "too_large"),
@@ -79,11 +101,27 @@ def to_http_error(error: Exception) -> HttpError:
     return HttpError(500, "internal", "Internal server error. See the server log for details.")
 
 
-def error_response(error: HttpError, request_id: str) -> Response:
-    """Return the JSON response for an error."""
-    detail = ErrorDetail(error.code, str(error), request_id)
+def is_model_api(path: str) -> bool:
+    """Return whether clients of OpenAI's API use a path."""
+    return path.startswith("/v1/")
+
+
+def error_type(status: int) -> str:
+    """Return the `type` of an error in OpenAI's API."""
+    default = "server_error" if status >= _SERVER_ERROR else "invalid_request_error"
+    return _ERROR_TYPES.get(status, default)
+
+
+def error_response(error: HttpError, request_id: str, path: str = "") -> Response:
+    """Return the JSON response for an error at a path."""
+    body: HttpErrorBody | ModelApiErrorBody
+    if is_model_api(path):
+        kind = error_type(error.status)
+        body = ModelApiErrorBody(ModelApiErrorDetail(error.code, str(error), request_id, kind))
+    else:
+        body = HttpErrorBody(ErrorDetail(error.code, str(error), request_id))
     return Response(
-        msgspec.json.encode(HttpErrorBody(detail)),
+        msgspec.json.encode(body),
         error.status,
         headers=error.headers,
         media_type="application/json",

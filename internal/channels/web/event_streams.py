@@ -146,7 +146,7 @@ class OpenStream:
         self._acknowledged = position
 
     async def start(self) -> None:
-        """Send the response head and the reconnection delay."""
+        """Send the response head and the reconnection delay, which the first frame completes."""
         self._transport.disable_buffering()
         head = {"type": "http.response.start", "status": 200, "headers": list(sse.HEADERS)}
         await self._sender(head)
@@ -176,7 +176,7 @@ class OpenStream:
             self._ended = True
             if self._leave_live is not None:
                 self._leave_live()
-            bye = sse.render_control(Bye(retry=sse.retry_ms()))
+            bye = sse.render_control(Bye(retry=sse.retry_ms()), named=self.request.named)
             message = {"type": "http.response.body", "body": bye, "more_body": False}
             await self._sender.send(message)
 
@@ -188,8 +188,8 @@ class EventStreams:
         self._services = services
         self._open: dict[OpenStream, None] = {}
         self._count: Counter[str] = Counter()
-        self._renderer: sse.FrameRenderer | None = None
-        self._frames: WeakValueDictionary[tuple[SessionFilter, bool], sse.LiveFrames] = (
+        self._renderers: dict[bool, sse.FrameRenderer] = {}  # by `named`
+        self._frames: WeakValueDictionary[tuple[SessionFilter, bool, bool], sse.LiveFrames] = (
             WeakValueDictionary()
         )
 
@@ -221,16 +221,15 @@ class EventStreams:
     ) -> None:
         """Serve a stream until it ends or the client disconnects."""
         transport = scope.get("state", {}).get(TRANSPORT_KEY) or AsgiTransport(sender.send)
-        if self._renderer is None:
-            self._renderer = sse.FrameRenderer(self._services.broadcaster.epoch)
-        key = request.watched, request.debug
-        frames = self._frames.setdefault(key, sse.LiveFrames(self._renderer, debug=request.debug))
+        renderer = self._renderer(named=request.named)
+        key = request.watched, request.debug, request.named
+        frames = self._frames.setdefault(key, sse.LiveFrames(renderer, debug=request.debug))
         stream = OpenStream(
             request,
             transport,
             sender,
             context=scope[CONTEXT_KEY],
-            renderer=self._renderer,
+            renderer=renderer,
             frames=frames,
         )
         await stream.start()
@@ -243,6 +242,12 @@ class EventStreams:
                 delivery.cancel()
         finally:
             del self._open[stream]
+
+    def _renderer(self, *, named: bool) -> sse.FrameRenderer:
+        if named not in self._renderers:
+            epoch = self._services.broadcaster.epoch
+            self._renderers[named] = sse.FrameRenderer(epoch, named=named)
+        return self._renderers[named]
 
     async def keep_alive(self, supervisor: Supervisor) -> None:
         """Send heartbeats, advance cursors past filtered events and end old streams, forever.
@@ -261,8 +266,8 @@ class EventStreams:
         for stream in [stream for stream in self._open if stream.is_idle]:
             if now - stream.opened >= max_seconds or self._is_revoked(stream, valid_token_id):
                 await stream.end()
-            elif frames := self._due_frames(stream, now, heartbeat):
-                await stream.write(frames)
+            elif frame := self._due_frame(stream, now, heartbeat):
+                await stream.write(frame)
 
     def _valid_token_id(self) -> str | None:
         try:
@@ -275,19 +280,23 @@ class EventStreams:
         is_logged_out = context.login_id != "" and not logins.is_valid(context.login_id)
         return is_logged_out or context.token_id != valid_token_id
 
-    def _due_frames(self, stream: OpenStream, now: float, heartbeat: bytes) -> bytes:
-        frames = b""
-        if position := stream.filtered_position():
+    def _due_frame(self, stream: OpenStream, now: float, heartbeat: Heartbeat) -> bytes:
+        """Return a heartbeat, which moves the cursor past filtered events; b"" if none is due."""
+        position = stream.filtered_position()
+        interval = self._services.timeouts.heartbeat_seconds
+        if not position and now - stream.last_heartbeat < interval:
+            return b""
+        stream.last_heartbeat = now
+        frame = sse.render_control(heartbeat, named=stream.request.named)
+        if position:
             stream.set_cursor(position)
-            frames = sse.render_id(str(Cursor(self._services.broadcaster.epoch, position)))
-        if now - stream.last_heartbeat >= self._services.timeouts.heartbeat_seconds:
-            stream.last_heartbeat = now
-            frames += heartbeat
-        return frames
+            cursor = Cursor(self._services.broadcaster.epoch, position)
+            frame = sse.render_id(str(cursor)) + frame
+        return frame
 
-    def _heartbeat(self) -> bytes:
+    def _heartbeat(self) -> Heartbeat:
         now = rfc3339(self._services.clock.now())
-        return sse.render_control(Heartbeat(t=now, head=str(self._services.broadcaster.head)))
+        return Heartbeat(t=now, head=str(self._services.broadcaster.head))
 
     async def _deliver(self, stream: OpenStream) -> None:
         request = stream.request

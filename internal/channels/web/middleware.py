@@ -20,7 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.auth import COOKIE_CHARACTERS, LoginSecrets, token_id
-from internal.channels.web.errors import HttpError, error_response, to_http_error
+from internal.channels.web.errors import (
+    RETRY_HEADER,
+    HttpError,
+    error_response,
+    to_http_error,
+)
 from internal.channels.web.public_address import (
     cookie_name,
     is_own_host,
@@ -108,6 +113,8 @@ class RequestMiddleware:
             pass
         except Exception as error:  # the outer loop of the channel: every error gets a response
             http_error = to_http_error(error)
+            if isinstance(error, TimeoutError) and context.method not in SAFE_METHODS:
+                http_error.headers = {RETRY_HEADER: "false"}  # it may have been carried out
             if http_error.code == "internal":
                 _log.exception("request failed", extra={"request_id": context.request_id})
             if sender.status:
@@ -148,7 +155,7 @@ class RequestMiddleware:
     async def _send_error(
         self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
     ) -> None:
-        response = error_response(error, context.request_id)
+        response = error_response(error, context.request_id, context.scope["path"])
         head = {"type": "http.response.start", "status": error.status}
         await sender({**head, "headers": response.raw_headers})
         body = {"type": "http.response.body", "body": bytes(response.body), "more_body": True}

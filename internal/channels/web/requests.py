@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -69,6 +69,30 @@ class RequestContext(msgspec.Struct):
 
 class ClientDisconnected(Exception):
     """The client closed the connection before the request was complete."""
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work for a client, whose request was read.
+
+    Raises:
+        ClientDisconnected: The client left before; the work was cancelled.
+    """
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait({working, leaving})
+    if working.cancelled():
+        raise ClientDisconnected
+    return working.result()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def stream_body(

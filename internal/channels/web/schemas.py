@@ -254,13 +254,17 @@ class EventsQuery(RequestModel, frozen=True):
 
 
 class StreamQuery(RequestModel, frozen=True):
-    """The sessions of a stream: `session_id`, or `sessions` separated by commas, or `*`."""
+    """The sessions of a stream: `session_id`, or `sessions` separated by commas, or `*`.
+
+    `unnamed` sends events without an `event` line, which browsers hand to `onmessage`.
+    """
 
     session_id: Id | UnsetType = UNSET
     sessions: WatchedSessions | UnsetType = UNSET
     replay: Literal["session", "full", "none"] = "session"
     after: EventId | UnsetType = UNSET
     debug: Literal["0", "1", "false", "true"] = "false"
+    unnamed: Literal["0", "1", "false", "true"] = "false"
 
 
 class RunView(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.plain_completions import PlainCompletions
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal
@@ -16,6 +17,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
 from internal.channels.web.errors import HttpError
+from internal.channels.web.readers import AnswerReaders
 from internal.channels.web.static_page import Page, read_page
 from internal.config.home import HomeError
 from internal.config.server import ServerSettings
@@ -258,6 +260,8 @@ class WebServices(msgspec.Struct, frozen=True):
         documents: Reads files; None where nobody can ask for their pages.
         setup: Changes settings; None in a terminal that executes its own tasks.
         mcp: The MCP server; None in such a terminal.
+        plain: Completions without runs; None in such a terminal.
+        readers: The clients that wait for answers.
 
     Raises:
         WebServerError: The token is blank.
@@ -279,6 +283,8 @@ class WebServices(msgspec.Struct, frozen=True):
     timeouts: WebTimeouts = WebTimeouts()
     setup: Setup | None = None
     mcp: McpEndpoint | None = None
+    plain: PlainCompletions | None = None
+    readers: AnswerReaders = msgspec.field(default_factory=AnswerReaders)
 
     def __post_init__(self) -> None:
         if not self.token().strip():

@@ -1,6 +1,7 @@
 """Encoding of server-sent events. The contract is in docs/streams.md.
 
-Each frame has one `data` line, as JSON contains no raw line breaks.
+Each frame has one `data` line, as JSON contains no raw line breaks. Unnamed frames have no `event`
+line: browsers hand them to `onmessage`.
 """
 
 import secrets
@@ -47,19 +48,24 @@ def decode_chunk(chunk: bytes) -> bytes:
     return chunk[chunk.index(b"\n") + 1 : -2]
 
 
+# Some readers hand on frames without data, which their callers then decode as JSON. A field that
+# belongs to no event is therefore a part of the frame after it.
+
+
 def render_retry(milliseconds: int) -> bytes:
-    """Return the field that sets the client's reconnection delay."""
-    return b"retry: %d\n\n" % milliseconds
+    """Return the field of the next frame that sets the client's reconnection delay."""
+    return b"retry: %d\n" % milliseconds
 
 
 def render_id(wire_id: str) -> bytes:
-    """Return a frame that only moves the client's cursor."""
-    return b"id: %s\n\n" % wire_id.encode()
+    """Return the field of the next frame that moves the client's cursor."""
+    return b"id: %s\n" % wire_id.encode()
 
 
-def render_control(control: ControlFrame) -> bytes:
+def render_control(control: ControlFrame, *, named: bool = True) -> bytes:
     """Return a frame about the stream itself."""
-    return b"event: %s\ndata: %s\n\n" % (control.name.encode(), msgspec.json.encode(control))
+    data = b"data: %s\n\n" % msgspec.json.encode(control)
+    return b"event: %s\n%s" % (control.name.encode(), data) if named else data
 
 
 class RenderedBatch(NamedTuple):
@@ -79,9 +85,10 @@ class RenderedBatch(NamedTuple):
 
 
 class FrameRenderer:
-    """Encodes batches; each frame is encoded once for all clients."""
+    """Encodes batches; each named frame is encoded once for all clients."""
 
-    def __init__(self, epoch: str) -> None:
+    def __init__(self, epoch: str, *, named: bool = True) -> None:
+        self.named = named
         self._id_prefix = f"id: {epoch}-".encode()
         empty: tuple[Sequence[StreamItem], RenderedBatch] = ((), RenderedBatch((), b"", 0, 0))
         self._last = {False: empty, True: empty}  # by `debug`
@@ -123,16 +130,16 @@ class FrameRenderer:
     def _render(self, item: StreamItem) -> bytes:
         """Return the frame of an item, and keep it for other clients."""
         frame = self._frame(item)
-        if isinstance(item, EventRecord):
+        if self.named and isinstance(item, EventRecord):
             item.rendered = frame
         return frame
 
     def _frame(self, item: StreamItem) -> bytes:
         if not isinstance(item, EventRecord):
-            return render_control(item)
-        if item.rendered is not None:
+            return render_control(item, named=self.named)
+        if self.named and item.rendered is not None:
             return item.rendered
-        line = _event_line(item.event)
+        line = _event_line(item.event) if self.named else b"\ndata: "
         if item.position:
             return b"".join((self._id_prefix, b"%d" % item.position, line, item.json, b"\n\n"))
         return b"%s%s\n\n" % (line[1:], item.json)

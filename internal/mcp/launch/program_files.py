@@ -4,8 +4,10 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+from internal.mcp.launch.shims import resolve_shim
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives")
 """What every isolated command sees; the folders in / lead to those in /usr."""
@@ -18,6 +20,17 @@ _SIBLINGS = {"uvx": "uv"}
 """Programs that execute another one of their own folder."""
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts"})
 _PYTHON = re.compile(r"python[0-9.]*")
+
+
+_PERSONAL = (".local/bin", ".cargo/bin", ".bun/bin", ".local/share/pnpm")
+"""Where installers of one person put programs, whether or not the PATH of a service has it."""
+
+
+def search_path(environ: Mapping[str, str]) -> str:
+    """Return the PATH of a person, with the folders in which people install programs."""
+    home = Path(environ.get("HOME") or Path.home())
+    given = environ.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys([*given, *(str(home / one) for one in _PERSONAL)]))
 
 
 class ProgramFiles:
@@ -63,11 +76,16 @@ class ProgramFiles:
         if found is None:
             self.missing.append(name)
             return name
-        program = _without_link(_normal(Path(found)))
+        program = _without_link(_normal(resolve_shim(Path(found))))
         if extend_path:
             self._path = f"{program.parent}:{self._path}"
         self._add_executable(program)
         return str(program)
+
+    def add_interpreter(self, program: Path) -> None:
+        """Add a program that others look up by its name, after all in PATH."""
+        self._add_executable(program)
+        self._path = f"{self._path}:{program.parent}"
 
     def add_argument(self, path: Path) -> None:
         """Add an existing path that is an argument; a script comes with its folder."""

@@ -23,14 +23,15 @@ class NetworkNamespace:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._asking = asyncio.Lock()
+        self._asked = 0
 
-    async def listen(self, port: int) -> socket.socket:
-        """Return a socket that listens on 127.0.0.1.
+    async def listen(self, port: int, address: str = "127.0.0.1") -> socket.socket:
+        """Return a socket that listens on an address, which is made one of the namespace.
 
         Raises:
-            ToolError: the port is taken, or the namespace cannot be entered.
+            ToolError: the port is taken, or the namespace cannot be entered or have the address.
         """
-        return await self._open(f"listen {port}")
+        return await self._open(f"listen {port} {address}")
 
     async def connect(self, port: int) -> socket.socket:
         """Return a socket that is connected to a port of 127.0.0.1 or ::1.
@@ -42,19 +43,30 @@ class NetworkNamespace:
 
     async def _open(self, request: str) -> socket.socket:
         async with self._asking:
+            self._asked += 1
             try:
                 async with asyncio.timeout(_TIMEOUT_SECONDS):
-                    self._link.send(request.encode("ascii"))
-                    await wait_until_readable(self._link)
-                    said, descriptors, _, _ = socket.recv_fds(self._link, _MAX_REASON_BYTES, 1)
+                    self._link.send(f"{self._asked} {request}".encode("ascii"))
+                    said, descriptors = await self._receive(self._asked)
             except (OSError, TimeoutError) as error:  # the program has ended
                 raise ToolError("the network of the command cannot be entered") from error
         if not descriptors:
-            reason = said.decode(errors="replace") or "it cannot be entered"
+            reason = said or "it cannot be entered"
             raise ToolError(f"the network of the command: {reason}")
         opened = socket.socket(fileno=descriptors[0])
         opened.setblocking(False)
         return opened
+
+    async def _receive(self, number: int) -> tuple[str, list[int]]:
+        """Return the answer to a request. Those that nobody waits for any more are dropped."""
+        while True:
+            await wait_until_readable(self._link)
+            packet, descriptors, _, _ = socket.recv_fds(self._link, _MAX_REASON_BYTES, 1)
+            found, _, said = packet.decode(errors="replace").partition(" ")
+            if found in {str(number), ""}:
+                return said, descriptors
+            for each in descriptors:
+                os.close(each)
 
 
 @asynccontextmanager

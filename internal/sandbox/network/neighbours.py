@@ -6,10 +6,12 @@ namespace of the new one as well, and its connections are copied to the server.
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from internal.agent.domain.errors import ToolError
 from internal.sandbox.network.namespace import NetworkNamespace, open_namespace
@@ -18,18 +20,35 @@ from internal.sandbox.network.streams import close, join, serve
 MAX_PORTS = 16
 """Forwarded ports of one other command."""
 
-_LISTENING = re.compile(r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ")
+_LISTENING = re.compile(r"\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ")
 
 
-def listening_ports(pid: int) -> set[int]:
-    """Return the TCP ports on which somebody listens in the network namespace of a process."""
+def _as_listed(address: str) -> str:
+    """Return an address as proc(5) writes it: words of four bytes in the order of the machine."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    words = memoryview(socket.inet_pton(family, address)).cast("I")
+    return "".join(f"{word:08X}" for word in words)
+
+
+_IPV4 = frozenset(map(_as_listed, ("0.0.0.0", "127.0.0.1", "::", "::ffff:127.0.0.1")))  # noqa: S104
+_IPV6 = frozenset(map(_as_listed, ("::", "::1")))
+_LISTED = {"127.0.0.1": _IPV4, "::1": _IPV6, "localhost": _IPV4 | _IPV6}
+
+
+def listening_ports(pid: int | Literal["self"], host: str = "localhost") -> set[int]:
+    """Return the TCP ports on which somebody listens in the network namespace of a process.
+
+    `host` is 127.0.0.1, ::1 or localhost, which is both. There are none of others.
+    """
+    listed = _LISTED.get(host, frozenset())
     ports: set[int] = set()
     for name in ("tcp", "tcp6"):
         try:
             table = Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii")
         except OSError:  # it has ended
             continue
-        ports |= {int(found[1], 16) for found in map(_LISTENING.match, table.splitlines()) if found}
+        found = filter(None, map(_LISTENING.match, table.splitlines()))
+        ports |= {int(each[2], 16) for each in found if each[1] in listed}
     return ports
 
 

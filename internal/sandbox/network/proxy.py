@@ -9,29 +9,25 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from internal.agent.domain.permissions.network import NetworkAccess
 from internal.normal_forms.addresses import address_refusal, parse_host
-from internal.sandbox.network.streams import close, join, serve
+from internal.sandbox.network.streams import Connection, close, join, serve
 
 PORT = 3128
 """Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
 
-_URL = f"http://127.0.0.1:{PORT}"
-_LOCAL = "localhost,127.0.0.1,::1"
-VARIABLES = {
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _URL),
-    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), _URL),
-    **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
-    "NODE_USE_ENV_PROXY": "1",  # Node 24 and newer: fetch and http read the variables above
-}
-"""The environment variables that lead programs to the proxy."""
+MAX_CONNECTIONS = 256
+"""How many connections of a command are open at once."""
 
+CROWDED = "503 Service Unavailable"
+UNREACHABLE = "502 Bad Gateway"
+
+_LOCAL = "localhost,127.0.0.1,::1"
 _MAX_HEAD_BYTES = 65_536
-_MAX_CONNECTIONS = 256
 _MAX_REFUSED = 20
 _MAX_PORT = 65_535
 _HEAD_TIMEOUT_SECONDS = 30.0
@@ -40,6 +36,8 @@ _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,8000}) HTTP/1\.[01]")
 # Strictly RFC 9112: a line that a server may read as two, such as one with a bare line feed, would
 # give it another Host than the one that was checked.
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t\x20-\x7e\x80-\xff]*")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)[0-9]{2}")
+_HOP_BY_HOP = re.compile(rb"(?i)(?:proxy-)?connection[ \t]*:|keep-alive[ \t]*:")
 _AUTHORITY = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:@/?#]+)):(?P<port>[0-9]{1,5})"
 )
@@ -55,7 +53,7 @@ _NOT_FORWARDED = (
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
-class _Refusal(Exception):
+class Refusal(Exception):
     """What is answered instead of a connection: a status, and a sentence for people."""
 
     def __init__(self, status: str, sentence: str) -> None:
@@ -63,17 +61,32 @@ class _Refusal(Exception):
         self.status = status
 
 
-class _Request(NamedTuple):
-    """The first request of a connection. `forward` is what the server gets of it."""
+class Site(NamedTuple):
+    """A host, in the spelling of `parse_host`, and a port."""
 
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Request(NamedTuple):
+    """The first request of a connection. `forward` is what the server gets of it."""
+
+    site: Site
     forward: bytes
 
-    @property
-    def site(self) -> str:
-        """The host and the port, as in an address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+def proxy_variables(port: int = PORT) -> dict[str, str]:
+    """Return the environment variables that lead programs to the proxy at a port of 127.0.0.1."""
+    url = f"http://127.0.0.1:{port}"
+    return {
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), url),
+        **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), url),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
+        "NODE_USE_ENV_PROXY": "1",  # Node 24 and newer: fetch and http read the variables above
+    }
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -104,6 +117,10 @@ class EgressProxy:
         self._open = 0
         self.refused: dict[str, None] = {}
         """The sites that may not be reached, as host:port, in the order of the attempts."""
+        self.refused_addresses: dict[str, None] = {}
+        """The sites whose host is allowed, and whose address is private."""
+        self.forbidden: dict[str, None] = {}
+        """The sites whose host is allowed, and whose address is never reached."""
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
@@ -111,11 +128,33 @@ class EgressProxy:
         async with serve(listener, self._handle, _MAX_HEAD_BYTES):
             yield
 
+    @asynccontextmanager
+    async def open(self, site: Site) -> AsyncGenerator[Connection]:
+        """Connect to a host; the connection ends with the block.
+
+        Raises:
+            Refusal: it may not be reached, or does not answer.
+        """
+        with self._counted():
+            target = await self._open_target(site)
+            try:
+                yield target
+            finally:
+                await close(target[1])
+
+    def allows_private(self, site: Site) -> bool:
+        """Return True if a permitted host may have an address of this machine or its networks."""
+        return self._private or self._access.permits_private(*site)
+
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with self._counted(), contextlib.suppress(OSError):
+            await self._connect(reader, writer)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Generator[None]:
         self._open += 1
         try:
-            with contextlib.suppress(OSError):
-                await self._connect(reader, writer)
+            yield
         finally:
             self._open -= 1
 
@@ -123,131 +162,135 @@ class EgressProxy:
         try:
             async with asyncio.timeout(_HEAD_TIMEOUT_SECONDS):
                 request = _parse(await _read_head(reader))
-            target_reader, target = await self._open_target(request)
-        except (_Refusal, TimeoutError) as error:
-            status = error.status if isinstance(error, _Refusal) else "408 Request Timeout"
+            target_reader, target = await self._open_target(request.site)
+        except (Refusal, TimeoutError) as error:
+            status = error.status if isinstance(error, Refusal) else "408 Request Timeout"
             await _answer(writer, status, str(error) or "the request did not arrive in time")
             return
         try:
             if request.forward:
                 target.write(request.forward)
+                await join((reader, writer), (target_reader, target), _forward_response)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await join((reader, writer), (target_reader, target))
+                await join((reader, writer), (target_reader, target))
         finally:
             await close(target)
 
-    async def _open_target(
-        self, request: _Request
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to the host of a request.
+    async def _open_target(self, site: Site) -> Connection:
+        """Connect to a host.
 
         Raises:
-            _Refusal: it may not be reached, or does not answer.
+            Refusal: it may not be reached, or does not answer.
         """
-        if self._open > _MAX_CONNECTIONS:
-            raise _Refusal("503 Service Unavailable", "too many connections are open")
-        if not self._access.permits(request.host, request.port):
-            raise self._refuse(request, f"this command may not reach {request.site}")
+        if self._open > MAX_CONNECTIONS:
+            raise Refusal(CROWDED, "too many connections are open")
+        if not self._access.permits(*site):
+            raise self._refuse(site, f"this command may not reach {site}")
         reason: OSError | None = None
-        for address in await self._addresses(request):
+        for address in await self._addresses(site):
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
-                    return await asyncio.open_connection(address, request.port)
+                    return await asyncio.open_connection(address, site.port)
             except OSError as error:  # TimeoutError is one
                 reason = error
         why = (reason and (reason.strerror or str(reason))) or "no response"
-        raise _Refusal("502 Bad Gateway", f"{request.site} cannot be reached: {why}")
+        raise Refusal(UNREACHABLE, f"{site} cannot be reached: {why}")
 
-    async def _addresses(self, request: _Request) -> list[str]:
+    async def _addresses(self, site: Site) -> list[str]:
         """Return the addresses of the host; a single forbidden one rejects the host.
 
         Raises:
-            _Refusal: it has none, or one that may not be reached.
+            Refusal: it has none, or one that may not be reached.
         """
         try:
-            found = await self._resolve(request.host, request.port)
+            found = await self._resolve(*site)
         except (OSError, UnicodeError):
             found = []
         if not found:
-            raise _Refusal("502 Bad Gateway", f"there is no host {request.host}")
+            raise Refusal(UNREACHABLE, f"there is no host {site.host}")
         for address in found:
-            if why := address_refusal(address, private=self._private):
-                raise self._refuse(request, f"{request.host} may not be reached: {why}")
+            if why := address_refusal(address, private=self.allows_private(site)):
+                is_private = address_refusal(address, private=True) is None
+                noted = self.refused_addresses if is_private else self.forbidden
+                if len(noted) < _MAX_REFUSED:
+                    noted[str(site)] = None
+                raise Refusal("403 Forbidden", f"{site.host} may not be reached: {why}")
         return found
 
-    def _refuse(self, request: _Request, sentence: str) -> _Refusal:
+    def _refuse(self, site: Site, sentence: str) -> Refusal:
         if len(self.refused) < _MAX_REFUSED:
-            self.refused[request.site] = None
-        return _Refusal("403 Forbidden", sentence)
+            self.refused[str(site)] = None
+        return Refusal("403 Forbidden", sentence)
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:
     """Return the first line and the header fields of a request.
 
     Raises:
-        _Refusal: it is too long, or ends early.
+        Refusal: it is too long, or ends early.
     """
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
         long = "431 Request Header Fields Too Large"
-        raise _Refusal(long, "the head of the request is too long") from error
+        raise Refusal(long, "the head of the request is too long") from error
     except asyncio.IncompleteReadError as error:
-        raise _Refusal("400 Bad Request", "the request is not complete") from error
+        raise Refusal("400 Bad Request", "the request is not complete") from error
 
 
 def _parse(head: bytes) -> _Request:
     """Return the request of a head.
 
     Raises:
-        _Refusal: it is no request to a proxy.
+        Refusal: it is no request to a proxy.
     """
     line, _, fields = head.partition(b"\r\n")
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
-        raise _Refusal("400 Bad Request", "this is not an HTTP request to a proxy")
+        raise Refusal("400 Bad Request", "this is not an HTTP request to a proxy")
     kept = _kept_fields(fields)
     method, target = match[1], match[2].decode("ascii")
     if method == b"CONNECT":
-        return _Request(*_site(target), b"")
+        return _Request(_site(target), b"")
     scheme, separator, rest = target.partition("://")
     if scheme.lower() != "http" or not separator:
-        raise _Refusal("400 Bad Request", "the address must begin with http://")
+        raise Refusal("400 Bad Request", "the address must begin with http://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     path = rest[len(authority) :].partition("#")[0]
-    host, port = _site(authority if re.search(r":[0-9]+$", authority) else f"{authority}:80")
+    site = _site(authority if re.search(r":[0-9]+$", authority) else f"{authority}:80")
     origin = path if path.startswith("/") else f"/{path}"
-    return _Request(host, port, _forwarded(method, origin, authority, kept))
+    return _Request(site, _forwarded(method, origin, authority, kept))
 
 
-def _site(authority: str) -> tuple[str, int]:
+def _site(authority: str) -> Site:
     """Return the host and the port of host:port.
 
     Raises:
-        _Refusal: the spelling is not plain, such as 127.1:80.
+        Refusal: the spelling is not plain, such as 127.1:80.
     """
     match = _AUTHORITY.fullmatch(authority)
     port = int(match["port"]) if match else 0
     if match is None or not 0 < port <= _MAX_PORT:
-        raise _Refusal("400 Bad Request", "the address must be host:port")
+        raise Refusal("400 Bad Request", "the address must be host:port")
     try:
-        return parse_host(match["ipv6"] or match["host"], bracketed=bool(match["ipv6"])), port
+        host = parse_host(match["ipv6"] or match["host"], bracketed=bool(match["ipv6"]))
     except ValueError as error:
-        raise _Refusal("400 Bad Request", str(error)) from error
+        raise Refusal("400 Bad Request", str(error)) from error
+    return Site(host, port)
 
 
 def _kept_fields(fields: bytes) -> list[bytes]:
     """Return the header lines that a server gets.
 
     Raises:
-        _Refusal: a line is no field, or could be read as several.
+        Refusal: a line is no field, or could be read as several.
     """
     kept = []
     for line in filter(None, fields.split(b"\r\n")):
         match = _FIELD.fullmatch(line)
         if match is None:
-            raise _Refusal("400 Bad Request", "a header field of the request is not plain")
+            raise Refusal("400 Bad Request", "a header field of the request is not plain")
         if match[1].lower() not in _NOT_FORWARDED:
             kept.append(line)
     return kept
@@ -261,6 +304,31 @@ def _forwarded(method: bytes, path: str, authority: str, kept: list[bytes]) -> b
     first = b"%s %s HTTP/1.1" % (method, path.encode("ascii"))
     host = b"Host: %s" % authority.encode("ascii")
     return b"\r\n".join([first, host, *kept, b"Connection: close", b"", b""])
+
+
+async def _forward_response(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on the head of a response; it says that the connection ends, as the request did.
+
+    A server need not say so, and a client that has not been told uses the connection again.
+    """
+    is_final = False
+    while not is_final:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:  # the rest is copied as it is
+            return
+        except asyncio.IncompleteReadError as error:
+            writer.write(error.partial)
+            return
+        is_final = _INTERIM.match(head) is None
+        writer.write(_closing(head) if is_final else head)
+        await writer.drain()
+
+
+def _closing(head: bytes) -> bytes:
+    first, *fields = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    kept = [one for one in fields if not _HOP_BY_HOP.match(one)]
+    return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
 
 
 async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> None:

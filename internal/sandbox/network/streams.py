@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Self
 
 _CHUNK_BYTES = 65_536
+_LINGER_NOT = struct.pack("ii", 1, 0)
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -13,43 +16,75 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
+class Connections:
+    """Connections that are handled by tasks of their own; they end with the block."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @contextlib.asynccontextmanager
+    async def accept(
+        self, listener: socket.socket, handle: Handler, max_line_bytes: int = _CHUNK_BYTES
+    ) -> AsyncGenerator[None]:
+        """Handle the connections to a listening socket; at the end only the socket is closed."""
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await handle(reader, writer)
+            finally:
+                await close(writer)
+
+        def add(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(connected(reader, writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        server = await asyncio.start_server(add, sock=listener, limit=max_line_bytes)
+        try:
+            yield
+        finally:
+            server.close()
+
+
 @contextlib.asynccontextmanager
 async def serve(
     listener: socket.socket, handle: Handler, max_line_bytes: int = _CHUNK_BYTES
 ) -> AsyncGenerator[None]:
     """Handle the connections to a listening socket; at the end it is closed, and they end."""
-    connections: set[asyncio.Task[None]] = set()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await handle(reader, writer)
-        finally:
-            await close(writer)
-
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(connected(reader, writer))
-        connections.add(task)
-        task.add_done_callback(connections.discard)
-
-    server = await asyncio.start_server(accept, sock=listener, limit=max_line_bytes)
-    try:
+    async with (
+        Connections() as connections,
+        connections.accept(listener, handle, max_line_bytes),
+    ):
         yield
-    finally:
-        server.close()
-        for task in connections:
-            task.cancel()
-        if connections:
-            await asyncio.wait(connections)
 
 
-async def join(one: Connection, other: Connection) -> None:
-    """Copy between two connections until both have ended or one breaks."""
+async def join(one: Connection, other: Connection, answer: Handler | None = None) -> bool:
+    """Copy between two connections until both have ended or one breaks. Return if they ended.
+
+    `answer` copies the first part of what the other one sends, None for nothing of its own.
+
+    What one of them has sent before its end reaches the other, however slowly that one reads.
+    """
+    for _, writer in (one, other):
+        # so that drain() returns when nothing is left here that close() would lose
+        writer.transport.set_write_buffer_limits(high=0)
+    whole = True
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_copy(one[0], other[1]))
-            tasks.create_task(_copy(other[0], one[1]))
+            tasks.create_task(_copy(other[0], one[1], answer))
     except* OSError:
-        pass
+        whole = False
+    return whole
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
@@ -59,8 +94,19 @@ async def close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Break a connection: the other end gets an error, not an orderly end (ECONNRESET)."""
+    opened = writer.get_extra_info("socket")
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+    writer.transport.abort()
+
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: Handler | None = None
+) -> None:
     """Copy one direction until it ends."""
+    if first is not None:
+        await first(reader, writer)
     while chunk := await reader.read(_CHUNK_BYTES):
         writer.write(chunk)
         await writer.drain()

@@ -152,5 +152,11 @@ where principal = $1 and command = $2 and idempotency_key = $3;
 insert into request_results (principal, command, idempotency_key, session_id, created, result)
 values ($1, $2, $3, $4, $5, $6);
 
+-- name: replace_request_result
+insert into request_results (principal, command, idempotency_key, session_id, created, result)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (principal, command, idempotency_key) do update
+set session_id = excluded.session_id, created = excluded.created, result = excluded.result;
+
 -- name: delete_request_results_of_session
 delete from request_results where session_id = $1;

@@ -19,7 +19,7 @@ def background(command: str, **more: Any) -> Reply:
 
 
 async def running(here: Core, session_id: SessionId) -> list[str]:
-    found = await here.services.gateway.list_commands(session_id, LOCAL_OWNER)
+    found = await here.services.gateway.commands.list_all(session_id, LOCAL_OWNER)
     return [each.command for each in found if each.ended is None]
 
 

@@ -116,6 +116,23 @@ async def test_a_run_calls_tools_and_gets_marked_results_pictures_and_files(
     assert all("came from mcp__tested__" in each["error"] for each in results[3:])
 
 
+async def test_defaults_are_filled_in_and_errors_that_the_server_logs_are_shown(
+    home: Path, work: Path
+) -> None:
+    define(home, "tested", hostile_entry("meant"))
+    calls = [Call("mcp__tested__search", {"text": "x"}), Call("mcp__tested__complain", {})]
+    script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
+    async with core(home, script, NO_GATES) as here:
+        await review(here, "tested")
+        events = await go(here, work)
+        offered = {tool["name"]: tool for tool in here.model.requests[0]["tools"]}
+        found = seen_in(here.model.requests[1]).last_result
+    assert offered["mcp__tested__search"]["input_schema"]["required"] == ["text"]
+    assert '{"text": "x", "limit": 10}' in found
+    _, complained = payloads(events, "tool.completed")
+    assert complained["metadata"]["logged"] == ['{"disk": "full\\u001b[1m"}']
+
+
 async def test_the_owner_is_asked_about_changed_tools_in_the_run_that_found_them(
     home: Path, work: Path
 ) -> None:

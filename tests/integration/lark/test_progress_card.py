@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Read, Row, Statement
 from internal.channels.chat.displays.run_state import MAX_THOUGHT_CHARS
 from internal.config.chat import ChatChannelSettings
@@ -28,6 +29,7 @@ from tests.support.lark_gateway import (
     question_outcome,
     shown_text,
 )
+from tests.support.mcp_servers import hostile_entry, until
 from tests.support.sandboxes import sandbox_param
 
 SHOWS = ChatChannelSettings()
@@ -250,6 +252,24 @@ async def test_a_stopped_run_says_so_in_its_card(tmp_path: Path) -> None:
         [answer] = lark.from_bot()
         assert answer.parent_id == asked
         assert "topped" in lark.replies()[0]
+
+
+async def test_what_a_tool_of_a_server_reports_is_in_the_card_and_a_stop_reaches_the_server(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    entry = {**hostile_entry("plain", state), "risk": "read"}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"tested": entry}}))
+    script = [Reply(calls=[Call("mcp__tested__hang", {})]), Reply("Done.")]
+    async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
+        reviews = lark.core.services.gateway.mcp
+        report = await reviews.review("tested", LOCAL_OWNER, start=True)
+        await reviews.decide("tested", report.server.sha256, LOCAL_OWNER, "web", accept=True)
+        await lark.say("hang")
+        await lark.sim.until(lambda _: "“hang (tested)” · half (1 of 2)" in card_text(lark))
+        await lark.say("/stop")
+        await lark.sim.until(lambda _: "topped" in "".join(lark.replies()))
+        await until(lambda: "cancelled" in state.read_text())
 
 
 ASKS = [

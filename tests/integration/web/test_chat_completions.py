@@ -148,7 +148,9 @@ async def test_a_question_is_named_and_a_failure_is_an_error(home: Path) -> None
         made = await client.chat.completions.create(model="larkspur", messages=[user("ask")])
         content = made.choices[0].message.content
         assert content is not None
-        assert "Run `touch a`? Answer it on the page or with: larkspur answer " in content
+        assert "Run `touch a`?" in content
+        assert "Reply yes to allow it, or no." in content
+        assert "on the page or with: larkspur answer question-" in content
         with pytest.raises(openai.APIStatusError) as failed:
             await client.chat.completions.create(model="larkspur", messages=[user("fail")])
         assert failed.value.status_code == 502
@@ -175,10 +177,33 @@ async def test_images_are_attached(home: Path) -> None:
 
 BAD: dict[str, tuple[dict[str, Any], int, str]] = {
     "a model that does not exist": ({"model": "gpt-9", "messages": [user("hi")]}, 404, "larkspur"),
-    "tools": (
-        {"model": "larkspur", "messages": [user("hi")], "tools": [{"type": "function"}]},
+    "a tool that must be called": (
+        {
+            "model": "larkspur",
+            "messages": [user("hi")],
+            "tools": [{"type": "function"}],
+            "tool_choice": "required",
+        },
         400,
-        "tools are not supported",
+        "/mcp",
+    ),
+    "a certain tool": (
+        {"messages": [user("hi")], "tool_choice": {"type": "function", "function": {"name": "f"}}},
+        400,
+        "the tool f",
+    ),
+    "a function": ({"messages": [user("hi")], "function_call": {"name": "f"}}, 400, "/mcp"),
+    "a role": ({"messages": [{"role": "critic", "content": "hi"}]}, 400, "'critic'"),
+    "a part": ({"messages": [user([{"type": "video_url", "video_url": "x"}])]}, 400, "video_url"),
+    "a part without data": (
+        {"messages": [user([{"type": "file", "file": {"file_id": "file-1"}}])]},
+        400,
+        "type file",
+    ),
+    "long instructions": (
+        {"messages": [{"role": "system", "content": "a" * 40_000}, user("hi")]},
+        400,
+        "40,000 bytes",
     ),
     "no message": ({"model": "larkspur", "messages": []}, 400, "messages"),
     "a last message of the assistant": (

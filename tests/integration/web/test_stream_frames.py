@@ -15,7 +15,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.usage import Usage
 from internal.channels.web.services import WebTimeouts
-from tests.support.http_client import Reply, SseFrame, StreamRefused
+from tests.support.http_client import EventStream, Reply, SseFrame, StreamRefused
 from tests.support.web_app import WebApp, ids_of, open_web_app
 
 
@@ -71,6 +71,16 @@ async def rejection(app: WebApp, query: str, **headers: str) -> Reply:
     return refused.value.reply
 
 
+async def until_data(stream: EventStream, event: str) -> list[SseFrame]:
+    """The frames up to the one whose data has this event."""
+    frames: list[SseFrame] = []
+    while not frames or frames[-1].json()["event"] != event:
+        frame = await stream.frame()
+        assert frame is not None
+        frames.append(frame)
+    return frames
+
+
 def events_of(frames: list[SseFrame]) -> list[str]:
     return [frame.event for frame in frames]
 
@@ -92,6 +102,7 @@ async def test_the_first_frames_of_a_stream_are_in_order(app: WebApp) -> None:
         connected = frames[0].json() if frames[0] else {}
         head = str(app.broadcaster.head)
         assert connected == {
+            "event": "connected",
             "session_id": run.session_id,
             "head": head,
             "earliest": f"{app.broadcaster.epoch}-1",
@@ -99,7 +110,7 @@ async def test_the_first_frames_of_a_stream_are_in_order(app: WebApp) -> None:
             "server_version": "1.2.3",
         }
         assert frames[-2] is not None
-        assert frames[-2].json() == {"head": head}
+        assert frames[-2].json() == {"event": "replay.done", "head": head}
         assert frames[-1] is not None
         assert frames[-1].id == ""
         assert frames[-1].json()["payload"] == {"node_id": "iter:1:say", "k": 2, "text": "one two "}
@@ -107,6 +118,36 @@ async def test_the_first_frames_of_a_stream_are_in_order(app: WebApp) -> None:
         live = await stream.frame()
         assert live is not None
         assert live.json()["payload"]["k"] == 3
+
+
+@pytest.mark.parametrize("query", ["", "&unnamed=1"], ids=["named", "unnamed"])
+async def test_every_frame_has_data_with_the_name_of_its_event(tmp_path: Path, query: str) -> None:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(heartbeat_seconds=0.2)) as app:
+        run = await app.task()
+        async with (
+            app.client.stream(f"session_id={run.session_id}{query}") as stream,
+            app.client.stream(f"session_id={run.session_id}") as named,
+        ):
+            frames = await until_data(stream, "replay.done")
+            await named.until("replay.done")
+            app.publish(run, delta(1, "one"))
+            await app.store(run, working(), inner())
+            frames += await until_data(stream, "workflow.lifecycle.updated")
+            while stream.frames.last_id != f"{app.broadcaster.epoch}-4":
+                frames += await until_data(stream, "hb")
+            # both forms are made from the same records
+            live = (await named.until("workflow.lifecycle.updated"))[-1]
+        async with app.client.stream(f"session_id={run.session_id}{query}&replay=none") as ended:
+            await until_data(ended, "replay.done")
+            await app.server.stop()
+            frames += await ended.rest()
+    names = [frame.json()["event"] for frame in frames]
+    assert names[0] == "connected"
+    assert {"workflow.node.output.delta", "hb", "bye"} <= set(names)
+    assert [frame.event for frame in frames] == ([""] * len(names) if query else names)
+    assert live.json() in [frame.json() for frame in frames]
+    blocks = bytes(stream.frames.body).removesuffix(b"\n\n").split(b"\n\n")
+    assert all(b"\ndata: {" in b"\n" + block for block in blocks)
 
 
 async def test_stream_responses_disable_buffering_and_compression(app: WebApp) -> None:
@@ -223,7 +264,12 @@ async def test_a_cursor_of_another_log_resets_the_stream(
     async with app.client.stream(f"session_id={run.session_id}", headers) as stream:
         frames = await stream.until("replay.done")
     assert events_of(frames)[:2] == ["connected", "stream.reset"]
-    assert frames[1].json() == {"reason": reason, "earliest": f"{epoch}-1", "head": f"{epoch}-2"}
+    assert frames[1].json() == {
+        "event": "stream.reset",
+        "reason": reason,
+        "earliest": f"{epoch}-1",
+        "head": f"{epoch}-2",
+    }
     assert ids_of(frames) == [f"{epoch}-1", f"{epoch}-2"]
 
 
@@ -262,8 +308,8 @@ async def test_debug_events_only_move_the_cursor_of_other_streams(tmp_path: Path
             epoch = app.broadcaster.epoch
             while plain.frames.last_id != f"{epoch}-3":
                 assert await plain.frame() is not None
-            assert f"id: {epoch}-3\n\n".encode() in bytes(plain.frames.body)
-            assert f"id: {epoch}-3\n\n".encode() not in bytes(debug.frames.body)
+            assert f"id: {epoch}-3\nevent: hb\ndata: {{".encode() in bytes(plain.frames.body)
+            assert f"id: {epoch}-3\nevent: hb\n".encode() not in bytes(debug.frames.body)
 
 
 async def test_an_idle_stream_sends_heartbeats_with_the_newest_id(tmp_path: Path) -> None:
@@ -273,7 +319,7 @@ async def test_an_idle_stream_sends_heartbeats_with_the_newest_id(tmp_path: Path
             await stream.until("replay.done")
             first, second = (await stream.until("hb"))[-1], (await stream.until("hb"))[-1]
         assert first.id == ""
-        assert set(first.json()) == {"t", "head"}
+        assert set(first.json()) == {"event", "t", "head"}
         assert first.json()["head"] == str(app.broadcaster.head)
         assert first.json()["t"] < second.json()["t"]
         assert first.json()["t"].endswith("Z")
@@ -358,7 +404,7 @@ async def test_two_clients_receive_identical_bytes(app: WebApp) -> None:
         await app.store(run, summary("words"))
         rows = [await stream.until("workflow.node.output.summary") for stream in (first, second)]
         assert [frame.raw for frame in rows[0]] == [frame.raw for frame in rows[1]]
-        retry = re.compile(rb"^retry: \d+\n\n")
+        retry = re.compile(rb"^retry: \d+\n")
         bodies = [retry.sub(b"", bytes(stream.frames.body)) for stream in (first, second)]
         assert bodies[0] == bodies[1]
 

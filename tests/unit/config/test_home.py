@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from internal.config.home import (
     find_gateway,
     find_home_in,
     locate,
+    origin,
     prepare,
     provider_named,
     read_token,
@@ -61,6 +63,21 @@ def test_the_home_folder_is_configured_or_the_default(tmp_path: Path) -> None:
     assert locate({}) == Path.home() / ".larkspur"
     assert locate({"LARKSPUR_HOME": "~/lark"}) == Path.home() / "lark"
     assert locate({"LARKSPUR_HOME": "beside"}) == Path.cwd() / "beside"
+
+
+@pytest.mark.parametrize("given", [None, "", "relative"])
+def test_without_a_usable_variable_the_home_folder_is_that_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    if given is None:
+        monkeypatch.delenv("HOME", raising=False)
+    else:
+        monkeypatch.setenv("HOME", given)
+    assert locate({}) == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".larkspur"
+    assert origin({}) == "the folder of the user"
+    assert origin({"LARKSPUR_HOME": "/x"}) == "LARKSPUR_HOME"
+    monkeypatch.setenv("HOME", "/x")
+    assert (locate({}), origin({})) == (Path("/x/.larkspur"), "HOME")
 
 
 @pytest.mark.parametrize("name", ["", "  ", "~nobody-of-that-name/x"])

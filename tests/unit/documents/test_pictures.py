@@ -94,3 +94,41 @@ def test_transparency_and_other_colours_are_kept_or_converted() -> None:
 def test_bombs_and_damaged_pictures_are_refused(content: bytes, sentence: str) -> None:
     with pytest.raises(DocumentUnreadable, match=sentence):
         prepared(content)
+
+
+def varied(form: str) -> bytes:
+    """A picture in which no two rows are the same."""
+    gradient = Image.linear_gradient("L").resize((64, 64)).rotate(45)
+    output = io.BytesIO()
+    Image.merge("RGB", [gradient, gradient.rotate(90), gradient.rotate(180)]).save(output, form)
+    return output.getvalue()
+
+
+def with_wrong_checksums(png: bytes) -> bytes:
+    """A PNG of which each checksum is another one."""
+    position, changed = 8, bytearray(png)
+    while position < len(png):
+        position += 8 + int.from_bytes(png[position : position + 4], "big") + 4
+        changed[position - 1] ^= 0xFF
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(with_wrong_checksums(varied("PNG")), id="checksums"),
+        pytest.param(with_wrong_checksums(documents.picture("PNG")), id="one colour"),
+        pytest.param(varied("PNG")[:-12], id="no IEND"),
+        pytest.param(varied("PNG")[:-16], id="no IEND and no last checksum"),
+        pytest.param(varied("PNG")[:-200], id="the last rows of a PNG"),
+        pytest.param(with_wrong_checksums(varied("PNG")) + b"more", id="trailing bytes"),
+        pytest.param(documents.picture("JPEG")[:-2], id="no end of a JPEG"),
+        pytest.param(varied("JPEG")[:-100], id="the last rows of a JPEG"),
+        pytest.param(varied("GIF")[:-3], id="the end of a GIF"),
+    ],
+)
+def test_a_slightly_wrong_picture_is_shown(content: bytes) -> None:
+    picture = prepared(content)
+    image = opened(picture) if picture.content else Image.open(io.BytesIO(content))
+    assert image.size in {(64, 64), (8, 8)}
+    assert len(set(image.convert("RGB").resize((2, 2)).tobytes())) > 1

@@ -1,23 +1,36 @@
-"""The signature of requests."""
+"""Requests that get no response, and the reason that people read."""
 
-from internal.hooks.signed_post import sign
+import ssl
+from pathlib import Path
 
+import pytest
 
-def test_the_signature_is_that_of_the_standard() -> None:
-    # the example of the reference implementations of https://www.standardwebhooks.com
-    signature = sign(
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "msg_p5jXN8AQM9LWM0D4loKWxJek",
-        1614265330,
-        b'{"test": 2432232314}',
-    )
-    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+from internal.hooks.answer import HookFailed
+from internal.hooks.signed_post import SignedPoster
+from internal.observability.clock import SystemClock
+from tests.support.certificates import make_authority
+from tests.support.raw_server import CLOSE, raw_server
 
 
-def test_any_other_secret_is_used_as_it_is() -> None:
-    body = b"{}"
-    plain = sign("a secret", "id", 1, body)
-    assert plain == sign("whsec_YSBzZWNyZXQ=", "id", 1, body)
-    assert plain != sign("a secret", "id", 2, body)
-    assert plain != sign("a secret", "other", 1, body)
-    assert sign("whsec_no base64!", "id", 1, body).startswith("v1,")
+async def failure(url: str) -> str:
+    poster = SignedPoster(SystemClock())
+    with pytest.raises(HookFailed) as caught:
+        await poster.post(url, b"{}", message_id="evt-1", secret=None, timeout_seconds=10)
+    await poster.close()
+    return str(caught.value)
+
+
+async def test_the_reason_is_that_of_the_system() -> None:
+    async with raw_server(CLOSE) as server:
+        address = f"127.0.0.1:{server.port}"
+        assert "disconnected without" in await failure(f"http://{address}/hook")
+    assert await failure(f"http://{address}/hook") == "cannot be reached: Connection refused"
+    assert "Errno" not in await failure("http://no-such-host.invalid/hook")
+
+
+async def test_a_certificate_that_is_not_trusted_is_the_reason(tmp_path: Path) -> None:
+    identity = make_authority(tmp_path, "localhost").server
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(identity.certificate, identity.key)
+    async with raw_server(CLOSE, tls=tls) as server:
+        assert "certificate verify failed" in await failure(f"https://localhost:{server.port}/hook")

@@ -13,7 +13,8 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
-from internal.hooks.signed_post import SignedPoster, sign
+from internal.hooks.signature import sign
+from internal.hooks.signed_post import SignedPoster
 from internal.hooks.webhooks import WebhookSender
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply
@@ -169,6 +170,9 @@ async def test_events_survive_kill_9(home: Path, environ: dict[str, str]) -> Non
     async with HookServer((500, b"")) as server:
         given = {**environ, **settings(server)}
         async with running_gateway(given, home) as gateway:
+            warning = await gateway.logged("  warning  ")
+            assert "the secret of 127.0.0.1:" in warning
+            assert "is not valid Base64" in warning
             await run_task(gateway.client, "what is 6*7")
             await server.until(1)  # the receiver fails
             gateway.process.kill()

@@ -127,3 +127,15 @@ def test_a_cost_limit_that_does_not_apply_is_said_with_what_applies_instead() ->
     assert said.startswith("No price is known for m, so the limit of $5.00 (agent.max_cost)")
     assert "1,000 tokens instead" in said
     assert "nothing limits the tokens" in limit("m", 5.0, None, is_priced=False)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_remarks_on_a_call_are_declined_questions_and_logged_errors(
+    language: Language,
+) -> None:
+    said = RunMessages(language)
+    remarks = said.call_remarks({"declined": ["x"], "logged": ["disk full", "no {reason}"]})
+    first, second = remarks
+    assert first.endswith("x")
+    assert second.endswith("disk full; no {reason}")
+    assert said.call_remarks({"exit_code": 1}) == []

@@ -1,6 +1,7 @@
 """One connection: start, calls, crashes, bounds and end, with a hostile server over stdio."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from internal.mcp.connection import ServerConnection
 from internal.mcp.elicitation import requires_input
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import ListedTool
+from internal.mcp.server_messages import LOGGED_KEY
+from tests import ROOT
 from tests.support.mcp_servers import connection, hostile, until
 from tests.unit.sandbox.test_native import is_running
 
@@ -178,6 +181,36 @@ async def test_stopping_a_call_tells_the_server_and_keeps_the_connection(tmp_pat
             await call
         await until(lambda: "cancelled" in state.read_text())
         assert await text_of(server, text="still here") == "still here"
+
+
+async def test_a_change_of_the_tools_is_listed_at_once(tmp_path: Path) -> None:
+    listed: list[list[ListedTool]] = []
+    server = hostile(tmp_path, "changing", tmp_path / "state", on_tools=listed.append)
+    async with opened(server):
+        await text_of(server, "change")
+        await until(lambda: len(listed) > 1)
+    assert [each.name for each in listed[1]] == ["echo", "page"]
+
+
+async def test_a_change_is_listed_at_once_in_the_newer_protocol(tmp_path: Path) -> None:
+    listed: list[list[ListedTool]] = []
+    server = connection(
+        tmp_path,
+        *(sys.executable, "-m", "tests.support.mcp_sdk_server", "stdio"),
+        env={"PYTHONPATH": str(ROOT)},
+        on_tools=listed.append,
+    )
+    async with opened(server):
+        assert await text_of(server, "grow") == "grown"
+        await until(lambda: len(listed) > 1)
+    assert {each.name for each in listed[1]} - {each.name for each in listed[0]} == {"grown"}
+
+
+async def test_errors_that_a_server_logs_belong_to_the_call(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "meant")) as server:
+        result = await server.call("complain", {}, ignore)
+        assert result[LOGGED_KEY] == ['{"disk": "full\\u001b[1m"}']
+        assert LOGGED_KEY not in await server.call("search", {}, ignore)
 
 
 async def test_a_crash_fails_the_call_and_the_next_one_starts_it_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import NotFound
-from internal.mcp.definition_files import DefinitionFiles, read_entries
+from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import DefinitionError
 
 
@@ -75,8 +75,31 @@ def test_adding_keeps_what_else_is_written_and_refuses_a_second_server(tmp_path:
         here.remove("web")
 
 
-def test_entries_of_a_project_are_read_on_request(tmp_path: Path) -> None:
-    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
-    assert read_entries(tmp_path / ".mcp.json") == {"a": {"command": "x"}}
-    with pytest.raises(DefinitionError, match="has no mcpServers"):
-        read_entries(tmp_path / "missing")
+COMMENTED = """{
+  // the servers of the team
+  "mcpServers": {
+    "time": {"command": "a", "args": ["//no-comment", "/* nor this */",],}, /* the
+    clock */
+    "My server": {"command": "b"},
+  },
+}
+"""
+
+
+def test_comments_and_trailing_commas_are_read_and_never_written_away(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(COMMENTED)
+    here = files(tmp_path)
+    assert here.read().servers["time"].args == ("//no-comment", "/* nor this */")
+    assert here.read().problems["My server"].endswith("such as my-server.")
+    for change in (lambda: here.add("git", {"command": "g"}), lambda: here.remove("time")):
+        with pytest.raises(DefinitionError, match="has comments or trailing commas"):
+            change()
+    assert file.read_text() == COMMENTED
+
+
+def test_the_servers_of_another_program_are_named_not_read(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"servers": {"time": {"command": "a"}}}')
+    found = files(tmp_path).read()
+    assert not found.servers
+    assert f"larkspur mcp import {tmp_path}/mcp.json" in found.problems[""]

@@ -1,5 +1,7 @@
 """Definitions of servers: strict about types, lenient about keys of other programs."""
 
+import contextlib
+import itertools
 from typing import Any
 
 import pytest
@@ -24,8 +26,18 @@ def test_a_command_has_the_usual_keys_and_asks_by_default() -> None:
 
 
 def test_unknown_keys_are_a_warning() -> None:
-    (warning,) = parse(command="npx", autoApprove=["x"], gallery=True).warnings
-    assert warning == "mcp.json: time: unknown keys are ignored: autoApprove, gallery"
+    (warning,) = parse(command="npx", dev={}, gallery=True).warnings
+    assert warning == "mcp.json: time: unknown keys are ignored: dev, gallery"
+
+
+def test_the_keys_of_other_programs_are_understood_and_what_has_no_effect_is_a_warning() -> None:
+    found = parse(type="sse", httpUrl="https://example.com/sse", timeout=5_000, trust=True)
+    assert (found.url, found.transport) == ("https://example.com/sse", "sse")
+    assert found.call_timeout_seconds == 5
+    assert found.warnings[0].startswith("mcp.json: time: Left out: trust; calls are asked about")
+    plain = parse(url="https://a.example")
+    assert plain.sha256 == parse(url="https://a.example", type="http").sha256
+    assert found.sha256 != parse(url="https://example.com/sse").sha256
 
 
 @pytest.mark.parametrize(
@@ -50,7 +62,9 @@ def test_unknown_keys_are_a_warning() -> None:
         ({"url": "https://example.com/\u202e"}, "control characters"),
         ({"url": "https://example.com", "headers": {"Host": "x"}}, "cannot be set"),
         ({"url": "https://example.com", "headers": {"A": "x\r\nB: y"}}, "printable ASCII"),
-        ({"url": "https://example.com", "type": "sse"}, "Invalid enum value 'sse'"),
+        ({"url": "https://example.com", "type": "ws"}, "WebSocket is no transport"),
+        ({"command": "x", "type": "http"}, "the type http is not one of a command"),
+        ({"url": "https://example.com", "type": "stdio"}, "the type stdio is not one of a url"),
         ({"command": "x", "login": "shared"}, "login is for servers with a url"),
         ({"command": "x", "scopes": ["a"]}, "need the key login"),
         ({**LOGIN, "headers": {"authorization": "x"}}, "either login or the header"),
@@ -66,6 +80,22 @@ def test_unknown_keys_are_a_warning() -> None:
 def test_what_cannot_be_used_is_refused_with_a_reason(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         parse(**entry)
+
+
+FOREIGN = (
+    *("transport", "type", "command", "args", "env", "headers", "url", "httpUrl", "enabled"),
+    *("timeout", "startup_timeout_ms", "bearer_token_env_var", "env_http_headers", "env_vars"),
+    *("settings", "oauth", "disabledTools", "environment", "cwd"),
+)
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_odd_values_are_refused_with_a_sentence_or_used(key: str) -> None:
+    odd: list[Any] = [None, True, 3, -1.5, "", "x", "${a:b}", [], [1], ["x", None], {}, {"a": 1}]
+    starts: list[dict[str, Any]] = [{}, {"command": "x"}, {"url": "https://example.com"}]
+    for value, start in itertools.product(odd, starts):
+        with contextlib.suppress(DefinitionError):
+            parse(**{**start, key: value})
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a__b", "a_", "é", "a/b", "x" * 41])

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.documents.reader import ChildDocumentReader
 from internal.mcp.results import MAX_FILES, ResultReader
+from tests.support import documents
 from tests.support.tools import native_sandbox
 
 BLOB = base64.b64encode(b"\x00binary").decode()
@@ -73,12 +75,60 @@ async def test_texts_are_joined_and_marked(read: Reader) -> None:
         ([text("hi")], {"result": "hi"}, "hi"),
         ([text("3")], {"result": 3}, "3"),
         ([text("see below")], {"a": 1}, 'see below\n{"a": 1}'),
+        ([text('{\n  "b": 2,\n  "a": 1\n}')], {"a": 1, "b": 2}, '{\n  "b": 2,\n  "a": 1\n}'),
+        ([text("the file")], {"content": "the file\n"}, "the file"),
+        ([text("one"), text("two")], {"result": ["one", "two"]}, "one\ntwo"),
+        ([text('{"a": 1}'), text('{"a": 2}')], {"x": [{"a": 1}, {"a": 2}]}, '{"a": 1}\n{"a": 2}'),
+        ([text('Found:\n```json\n{"a":[1]}\n```')], {"a": [1]}, 'Found:\n```json\n{"a":[1]}\n```'),
+        ([text("1")], {"result": True}, '1\n{"result": true}'),
     ],
 )
 async def test_structured_content_is_shown_once(
     read: Reader, content: list[dict[str, Any]], structured: Any, shown: str
 ) -> None:
     assert inner(await read(*content, structuredContent=structured)) == shown
+
+
+PICTURE = base64.b64encode(documents.picture("PNG", (30, 20))).decode()
+IMAGE = {"type": "image", "data": PICTURE, "mimeType": "image/png"}
+LINES = "\n".join(PICTURE[at : at + 76] for at in range(0, len(PICTURE), 76))
+URL = f"data:image/png;base64,{PICTURE}"
+RESOURCE = {"uri": "x://page", "text": f"<img src='{URL}'>"}
+OTHER = {"shot": PICTURE, "size": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        ([text(PICTURE)], {}),
+        ([text(f"Here: {URL}, as asked")], {}),
+        ([text(f"A picture:\n{LINES}\nwas taken.")], {}),
+        ([text(json.dumps(OTHER))], {"structuredContent": OTHER}),
+        ([text(json.dumps({"lines": LINES}).replace("/", "\\/"))], {}),
+        ([], {"structuredContent": {"image": {"data": URL, "note": "base64,"}}}),
+        ([IMAGE], {"structuredContent": {"content": [IMAGE]}}),
+        ([IMAGE, text(URL)], {"structuredContent": OTHER}),
+        ([{"type": "resource", "resource": RESOURCE}], {}),
+        ([{"type": "resource_link", "uri": URL, "name": "shot"}], {}),
+        ([{"type": "resource", "resource": {"uri": URL, "blob": PICTURE}}], {}),
+        ([{"type": "resource", "resource": {"uri": "x://shot", "blob": LINES}}], {}),
+    ],
+)
+async def test_base64_of_a_picture_never_reaches_the_text(
+    read: Reader, content: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    outcome = await read(*content, **more)
+    shown = inner(outcome)
+    assert PICTURE[:20] not in shown.replace("\\", "")
+    assert ", attached]" in shown
+    (stored,) = read.stored.values()
+    assert stored == documents.picture("PNG", (30, 20))
+    assert len(outcome.images) == 1
+
+
+async def test_words_and_texts_in_base64_stay_in_the_text(read: Reader) -> None:
+    words = f"data:text/plain;base64,{BLOB} UklGR iVBORw0KGgo is how PNG begins in base64"
+    assert inner(await read(text(words))) == words
 
 
 async def test_files_are_stored_under_plain_names(read: Reader) -> None:

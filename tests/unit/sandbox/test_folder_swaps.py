@@ -17,8 +17,8 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.ports.workspaces import NotArchivable
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import remove_tree
-from internal.skills.errors import SkillUnreadable
-from internal.skills.installation import SkillRefused, add_skill
+from internal.skills.errors import SkillRefused, SkillUnreadable
+from internal.skills.installation import add_skills
 from internal.skills.skill_folder import read_contents
 from tests.support.folder_swap import swap_everywhere
 from tests.unit.sandbox.test_bubblewrap import Place
@@ -155,7 +155,7 @@ def test_a_skill_is_copied_without_anything_of_elsewhere(prepare: Prepare, tmp_p
 
     def copy() -> None:
         shutil.rmtree(skills, ignore_errors=True)
-        add_skill(source, skills)
+        add_skills(source, skills)
 
     def check() -> None:
         copied = [each for each in skills.rglob("*") if each.is_file() and not each.is_symlink()]

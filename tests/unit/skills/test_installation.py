@@ -1,6 +1,7 @@
 """Adding and removing skills: hostile folders and archives are refused and leave nothing behind."""
 
 import os
+import shutil
 import stat
 import zipfile
 from pathlib import Path
@@ -8,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import LarkspurError
-from internal.skills.installation import SkillRefused, add_skill, remove_skill
-from internal.skills.library import read_skill
+from internal.skills.errors import SkillRefused
+from internal.skills.installation import add_skills, remove_skill
+from internal.skills.library import Skill, read_skill
 
 SKILL = "---\nname: reports\ndescription: Writes reports.\n---\nBody"
+
+
+def add_skill(source: Path, folder: Path) -> Skill:
+    """Add the only skill of a source."""
+    (skill,), problems = add_skills(source, folder)
+    assert problems == []
+    return skill
 
 
 def names_in(folder: Path) -> list[str]:
@@ -142,12 +151,7 @@ def test_a_hostile_folder_is_refused(source: Path, tmp_path: Path) -> None:
         (source / "large").unlink()
         (source / "SKILL.md").unlink()
 
-    def has_two() -> None:
-        for name in ("a", "b"):
-            (source / name).mkdir()
-            (source / name / "SKILL.md").write_text(SKILL)
-
-    for change in (links_out, has_a_pipe, is_too_large, has_no_skill, has_two):
+    for change in (links_out, has_a_pipe, is_too_large, has_no_skill):
         change()
         with pytest.raises(LarkspurError):
             add_skill(source, tmp_path / "skills")
@@ -162,3 +166,71 @@ def test_only_an_added_skill_is_removed(source: Path, tmp_path: Path) -> None:
         remove_skill(read_skill(source, "shared"))
     remove_skill(skill)
     assert names_in(tmp_path / "skills") == []
+
+
+def write_skill(folder: Path, name: str, *, files: int = 0) -> None:
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Does {name}.\n---\nBody")
+    for number in range(files):
+        (folder / f"{number}.txt").write_text("x")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """A repository of skills: a marketplace of plugins, more than 500 files, and odd folders."""
+    root = tmp_path / "skills-main"
+    for name in ("docx", "pdf"):
+        write_skill(root / "skills" / name, name, files=270)
+    write_skill(root / "plugins" / "office" / "skills" / "group" / "sheets", "sheets")
+    write_skill(root / "template" / "reports", "reports")
+    write_skill(root / "template" / "reports" / "inner", "inner")
+    write_skill(root / "plugins" / "copy" / "skills" / "docx", "docx")
+    write_skill(root / "large", "large", files=501)
+    write_skill(root / ".claude" / "skills" / "release", "release")
+    write_skill(root / "node_modules" / "x", "dependency")
+    write_skill(root / ".git" / "x", "hidden")
+    (root / ".claude-plugin").mkdir()
+    (root / ".claude-plugin" / "marketplace.json").write_text("{}")
+    (root / "secret").symlink_to("/etc")
+    (root / "README.md").write_text("Skills")
+    return root
+
+
+def zipped(folder: Path) -> Path:
+    archive = folder.with_suffix(".zip")
+    with zipfile.ZipFile(archive, "w") as file:
+        for each in sorted(folder.rglob("*")):
+            if each.is_symlink():
+                file.writestr(info(f"{folder.name}/{each.name}", 0o120777), str(each.readlink()))
+            else:
+                file.write(each, f"{folder.name}/{each.relative_to(folder)}")
+    return archive
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_a_whole_collection_is_added_and_what_cannot_be_is_named(
+    collection: Path, tmp_path: Path, *, is_zip: bool
+) -> None:
+    source = zipped(collection) if is_zip else collection
+    added, problems = add_skills(source, tmp_path / "skills")
+    assert {each.name for each in added} == {"docx", "pdf", "sheets", "reports"}
+    assert {each.state for each in added} == {"not reviewed"}
+    assert names_in(tmp_path / "skills") == ["docx", "pdf", "reports", "sheets"]
+    assert any("there is a skill docx already" in each for each in problems)
+    place = f"{source}/{'skills-main/' if is_zip else ''}large"
+    assert f"{place}: a skill may have at most 500 files." in problems
+    assert len(problems) == (2 if is_zip else 3)  # a link that leads out, which a ZIP cannot have
+    (reports,) = (each for each in added if each.name == "reports")
+    assert "inner/SKILL.md" in {each.path for each in reports.entries}
+    _, again = add_skills(source, tmp_path / "skills")
+    assert sum("already; remove it first" in each for each in again) == 5
+
+
+def test_skills_in_folders_with_a_dot_count_if_there_are_no_others(
+    collection: Path, tmp_path: Path
+) -> None:
+    for name in ("skills", "plugins", "template", "large"):
+        shutil.rmtree(collection / name)
+    for source in (collection, zipped(collection)):
+        added, _ = add_skills(source, tmp_path / f"to-{source.suffix}")
+        assert [each.name for each in added] == ["release"]

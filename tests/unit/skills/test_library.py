@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import NotFound
-from internal.skills.library import SkillLibrary, shipped_folder
+from internal.skills.library import MAX_SKILLS, SkillLibrary, shipped_folder
 from internal.skills.skill_folder import folder_version
 from internal.skills.skill_places import SkillPlace
 from tests.support.skills import write_skill
@@ -62,11 +62,11 @@ def test_a_folder_in_two_places_belongs_to_the_first(tmp_path: Path) -> None:
 
 
 def test_the_number_of_skills_is_bounded(tmp_path: Path) -> None:
-    for number in range(205):
-        write(tmp_path / f"s{number:03}", f"s{number:03}")
+    for number in range(MAX_SKILLS + 5):
+        write(tmp_path / f"s{number:04}", f"s{number:04}")
     found = SkillLibrary([SkillPlace(tmp_path, "shipped")]).skills()
-    assert len(found) == 201
-    assert "only the first 200" in found[-1].problem
+    assert len(found) == MAX_SKILLS + 1
+    assert f"only the first {MAX_SKILLS}" in found[-1].problem
 
 
 def test_skills_after_the_one_that_is_looked_for_are_not_read(tmp_path: Path) -> None:

@@ -126,14 +126,14 @@ export interface ChangesView {
   is_complete: boolean;
 }
 
-/** A completion. `larkspur` names the task and its session, for the other routes. */
+/** A completion. `larkspur` names the task and its session, for the other routes. A reply of the plain model has neither. */
 export interface ChatCompletion {
   id: string;
   created: number;
   model: string;
   choices: Array<CompletionChoice>;
   usage: CompletionUsage;
-  larkspur: Submitted;
+  larkspur?: Submitted;
   object?: "chat.completion";
 }
 
@@ -142,7 +142,7 @@ export interface CommandsView {
   commands: Array<BackgroundCommand>;
 }
 
-/** The only choice. `length`: a limit ended the run before it was done. */
+/** The only choice. */
 export interface CompletionChoice {
   message: CompletionMessage;
   finish_reason: "length" | "stop";
@@ -305,6 +305,17 @@ export interface HttpErrorBody {
   error: ErrorDetail;
 }
 
+/** Why a response is not complete: a limit ended the run or the reply before it was done. */
+export interface IncompleteDetails {
+  reason?: "max_output_tokens";
+}
+
+/** Tokens of the input that were read from a cache or written into it. */
+export interface InputTokensDetails {
+  cached_tokens: number;
+  cache_write_tokens: number;
+}
+
 /** A character that is not seen, or changes how others are seen. Lines count from 1. */
 export interface InvisibleCharacter {
   path: string;
@@ -347,7 +358,7 @@ export interface LoginView {
   key: string;
 }
 
-/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `changes` is a unified diff to the accepted tools. */
+/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `package` is the installed one with its version, "" for a server without. `changes` is a unified diff to the accepted tools. */
 export interface McpReviewReport {
   server: McpServerSummary;
   host: string;
@@ -360,6 +371,7 @@ export interface McpReviewReport {
   network: Array<string>;
   is_isolated: boolean;
   is_listed: boolean;
+  package: string;
   tools: Array<McpToolSummary>;
   problems: Array<string>;
   changes: Array<string>;
@@ -441,6 +453,28 @@ export interface ModelsView {
 export interface MovedSessionView {
   previous: string;
   saved: string;
+}
+
+/** The only item of an output. */
+export interface OutputMessage {
+  id: string;
+  status: "completed" | "in_progress" | "incomplete";
+  content: Array<OutputText>;
+  type?: "message";
+  role?: "assistant";
+}
+
+/** The text of a message. */
+export interface OutputText {
+  text: string;
+  type?: "output_text";
+  annotations?: Array<Record<string, unknown>>;
+  logprobs?: Array<Record<string, unknown>>;
+}
+
+/** Tokens of the output by kind; those of reasoning are not counted separately. */
+export interface OutputTokensDetails {
+  reasoning_tokens?: number;
 }
 
 /** A code that grants a role once, until `expires` (RFC 3339). */
@@ -612,6 +646,52 @@ export interface RequestedTool {
   refusal: "cannot be expressed" | "no rule needed" | "runs other code" | "too wide" | "unknown tool" | "";
 }
 
+/** Why a response failed. */
+export interface ResponseError {
+  message: string;
+  code?: "invalid_prompt" | "rate_limit_exceeded" | "server_error";
+}
+
+/** A response. `larkspur` names the task and its session, for the other routes. */
+export interface ResponseObject {
+  id: string;
+  created_at: number;
+  model: string;
+  status: "cancelled" | "completed" | "failed" | "in_progress" | "incomplete" | "queued";
+  output?: Array<OutputMessage>;
+  usage?: ResponseUsage | null;
+  error?: ResponseError | null;
+  incomplete_details?: IncompleteDetails | null;
+  previous_response_id?: string | null;
+  instructions?: string | null;
+  metadata?: Record<string, unknown>;
+  object?: "response";
+  background?: false;
+  parallel_tool_calls?: boolean;
+  tool_choice?: "auto";
+  tools?: Array<Record<string, unknown>>;
+  temperature?: number | null;
+  top_p?: number | null;
+  max_output_tokens?: number | null;
+  text?: ResponseText;
+  store?: boolean;
+  larkspur?: Submitted;
+}
+
+/** How an answer is written. */
+export interface ResponseText {
+  format?: TextFormat;
+}
+
+/** Tokens of the run. */
+export interface ResponseUsage {
+  input_tokens: number;
+  input_tokens_details: InputTokensDetails;
+  output_tokens: number;
+  output_tokens_details: OutputTokensDetails;
+  total_tokens: number;
+}
+
 /** The role of a person of a chat channel, granted by a pairing code. */
 export interface RoleAssignment {
   principal: string;
@@ -702,7 +782,7 @@ export interface SessionsPage {
   next: string | null;
 }
 
-/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. */
+/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. `lacks` are sentences on what commands do not have that its scripts need. */
 export interface SkillReviewReport {
   skill: SkillSummary;
   scripts: Array<string>;
@@ -711,6 +791,7 @@ export interface SkillReviewReport {
   requested: Array<RequestedTool>;
   text: string;
   is_complete: boolean;
+  lacks: Array<string>;
 }
 
 /** A skill in a list. Only an `offered` one reaches the model. `sha256` is the hash of its folder, "" if it cannot be read. `problem` is why it is not usable; `warnings` are what is unusual about its `SKILL.md`. `allowed_tools` gives no right. */
@@ -854,6 +935,11 @@ export interface TaskView {
 export interface TasksPage {
   tasks: Array<TaskListView>;
   next: string | null;
+}
+
+/** The format of an answer. */
+export interface TextFormat {
+  type?: "text";
 }
 
 /** A file, folder or link of a workspace. `size` is in bytes. `is_readable` is False for a file whose content is not shown, such as one with secrets. */

@@ -11,7 +11,7 @@ export interface RunMessages {
   /** How a command failed that could be run; "" if it did not. */
   callFailure: (call: { exit?: number; timedOut?: boolean }) => string;
   /** Which questions of a server nobody was asked during a call. */
-  callDeclined: (reasons: readonly string[]) => string;
+  callRemarks: (call: { declined: readonly string[]; logged: readonly string[] }) => string[];
   /** Whether a run ended at a limit: it did not fail, and can go on. */
   isLimit: (reason: string) => boolean;
   /** Whether another key of the model may help. */
@@ -69,7 +69,10 @@ function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof 
     },
     callFailure: ({ exit, timedOut }) =>
       timedOut ? messages.call_timed_out : exit === undefined ? '' : messages.call_exit.replace('{code}', `${exit}`),
-    callDeclined: (reasons) => messages.call_declined.replace('{reason}', () => reasons.join('; ')),
+    callRemarks: ({ declined, logged }) =>
+      ([[messages.call_declined, declined], [messages.call_logged, logged]] as const).flatMap(([sentence, reasons]) =>
+        reasons.length > 0 ? [sentence.replace('{reason}', () => reasons.join('; '))] : [],
+      ),
     isLimit: (reason) => limits.includes(reason),
     needsKey: (code) => keyCodes.includes(code),
     answeredBy: ({ model, first }) =>

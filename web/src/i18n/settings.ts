@@ -93,6 +93,7 @@ const en = {
   scripts: 'Scripts',
   binary: 'Files that are not text',
   invisible: 'Invisible characters',
+  lacks: 'What commands lack for its scripts',
   asksFor: 'Tools that it asks for',
   grantsNothing: 'The skill itself grants nothing. Accept also adds the rules that you tick, for all your tasks outside of chats; Settings → Rules removes them.',
   refusals: {
@@ -119,6 +120,7 @@ const en = {
     host: 'Host',
     variables: 'Variables',
     headers: 'Headers',
+    package: 'Package',
     folder: 'Working folder',
     read_only: 'Reads',
     writable: 'Reads and writes',
@@ -235,6 +237,7 @@ const zh: typeof en = {
   scripts: '脚本',
   binary: '非文本文件',
   invisible: '不可见字符',
+  lacks: '命令缺少的、脚本所需的东西',
   asksFor: '要求的工具',
   grantsNothing: '技能本身不授予任何权限。接受时会添加您勾选的规则，用于您在聊天之外的所有任务；可在“设置 → 规则”中删除。',
   refusals: {
@@ -261,6 +264,7 @@ const zh: typeof en = {
     host: '主机',
     variables: '变量',
     headers: '请求头',
+    package: '软件包',
     folder: '工作文件夹',
     read_only: '可读',
     writable: '可读写',

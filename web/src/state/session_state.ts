@@ -109,6 +109,8 @@ export interface ToolLine extends Placed {
   configuration: readonly string[];
   /** Why questions of its server were declined without asking anybody. */
   declined: readonly string[];
+  /** The errors that its server logged meanwhile. */
+  logged: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
   stopped?: { cause: string; by: string; principal: string };
 }

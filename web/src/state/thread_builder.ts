@@ -163,14 +163,12 @@ export class ThreadBuilder {
     const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, subject: String(subject), title: String(title), ...failure };
     const { result = '', duration_ms: duration } = done;
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
-    const changed = done.metadata?.configuration;
-    const configuration = Array.isArray(changed) ? changed.map(String) : [];
-    const reasons = done.metadata?.declined;
-    const declined = Array.isArray(reasons) ? reasons.map(String) : [];
+    const configuration = textsOf(done.metadata?.configuration);
+    const [declined, logged] = [textsOf(done.metadata?.declined), textsOf(done.metadata?.logged)];
     const { stopped: cause, stopped_by: by = '', stopped_by_id: principal = '', refusal: why, words = '' } = done.metadata ?? {};
     const refusal = typeof why === 'string' && { refusal: { why, words: String(words) } };
     const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by), principal: String(principal) } };
-    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped, ...refusal });
+    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, logged, ...change, ...stopped, ...refusal });
   }
 
   private endRun(
@@ -253,6 +251,10 @@ export function toStep(step: PlanStep): Step {
   return { id, description, status, criteria, byLarkspur: by === 'larkspur' };
 }
 
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
 function newTool(run: string, time: string, call: string, name: string): ToolLine {
   return {
     kind: 'tool',
@@ -273,6 +275,7 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     subject: '',
     configuration: [],
     declined: [],
+    logged: [],
   };
 }
 

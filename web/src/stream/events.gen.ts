@@ -43,6 +43,7 @@ export interface Attachment {
 
 /** The server closes the stream; reconnect after `retry` milliseconds. */
 export interface Bye {
+  event: "bye";
   retry: number;
 }
 
@@ -56,6 +57,7 @@ export interface ChangedFile {
 
 /** The first frame of a stream. `head` and `earliest` are wire ids. */
 export interface Connected {
+  event: "connected";
   session_id?: string;
   sessions?: Array<string>;
   head: string;
@@ -74,9 +76,9 @@ export interface ContextCompression {
   reason: "provider_refused" | "window";
 }
 
-/** A part of a request to the model, in estimated tokens. `rules` are those of Larkspur and the profile. `owner`, `chat` and `folder` are instructions, `name` is their file. `skills` describes those that can be loaded. */
+/** A part of a request to the model, in estimated tokens. `rules` are those of Larkspur and the profile. `owner`, `chat`, `folder` and `caller` are instructions, `name` is their file. `skills` describes those that can be loaded. */
 export interface ContextPart {
-  kind: "chat" | "conversation" | "folder" | "loaded_skills" | "owner" | "rules" | "skills" | "tools";
+  kind: "caller" | "chat" | "conversation" | "folder" | "loaded_skills" | "owner" | "rules" | "skills" | "tools";
   tokens: number;
   name?: string;
 }
@@ -124,8 +126,9 @@ export interface FilteredTool {
   reason: string;
 }
 
-/** Sent every 15 s. `t` is RFC 3339, `head` the newest wire id. */
+/** Sent every 15 s, and to move the cursor. `t` is RFC 3339, `head` the newest wire id. */
 export interface Heartbeat {
+  event: "hb";
   t: string;
   head: string;
 }
@@ -335,6 +338,7 @@ export interface QuestionAsked {
 
 /** The replay is complete; live events follow. */
 export interface ReplayDone {
+  event: "replay.done";
   head: string;
 }
 
@@ -383,12 +387,14 @@ export interface SessionTitled {
 
 /** The client was too slow: ephemeral events after `since` are dropped; partials follow. */
 export interface StreamDropped {
+  event: "workflow.stream.dropped";
   since: string;
   nodes: Array<string>;
 }
 
 /** The cursor is not valid: drop all state and read again from `earliest`. */
 export interface StreamReset {
+  event: "stream.reset";
   reason: string;
   earliest: string;
   head: string;
@@ -449,7 +455,7 @@ export interface ToolFiltering {
   filtered: Array<FilteredTool>;
 }
 
-/** The next output of a running tool, counted as in a delta. `node_id` is the call id. */
+/** The next output of a running tool, counted as in a delta. `node_id` is the call id. A chat shows the last line of what the tool of an MCP server reports. */
 export interface ToolProgress {
   node_id: string;
   k: number;

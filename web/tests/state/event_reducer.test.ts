@@ -317,14 +317,14 @@ test('a subtask is one line with its own thread', () => {
   const done = log.durable(
     'S',
     'workflow.tool.completed',
-    { call_id: 'c', tool_name: 'read_file', duration_ms: 1, result: '', attachments: [], metadata: { configuration: ['AGENTS.md'] } },
+    { call_id: 'c', tool_name: 'read_file', duration_ms: 1, result: '', attachments: [], metadata: { configuration: ['AGENTS.md'], logged: ['full'] } },
     sub,
   );
   const state = reduceEvents(EMPTY, [started, done]);
   expect(lines(state)).toEqual(['subtask']);
   const [lane] = state.thread.lines;
   expect(lane).toMatchObject({ kind: 'subtask', status: 'queued' });
-  expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done', configuration: ['AGENTS.md'] }]);
+  expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done', configuration: ['AGENTS.md'], logged: ['full'] }]);
 });
 
 test('thousands of events are reduced one by one without delay', () => {

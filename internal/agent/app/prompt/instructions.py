@@ -1,4 +1,4 @@
-"""The instructions of a run, as the model gets them: of the owner, the chat and the folder.
+"""The instructions of a run, as the model gets them: of the owner, chat, folder and program.
 
 They are the beginning of the first user message of every request and no part of the system prompt
 or of the stored conversation: a changed file never invalidates the cached tools and system prompt,
@@ -51,6 +51,8 @@ class InstructionBlock(NamedTuple):
                 return "the operators of this chat"
             case "folder":
                 return f"the folder, {self.name}"
+            case "caller":
+                return "the program that sent the task"
 
     @property
     def size(self) -> int:

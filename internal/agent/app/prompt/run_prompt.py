@@ -129,7 +129,8 @@ class RunPromptBuilder:
         else:
             files = await run_to_completion(self._read_files, spec, find_workspace)
         workspace = files.workspace
-        skills, found = files.skills, files.instructions.with_chat(chat_instructions)
+        found = files.instructions.with_chat(chat_instructions).with_caller(spec.instructions)
+        skills = files.skills
         known = self._known(
             with_skills=bool(skills.text), delegates=spec.delegates, in_group=in_group
         )

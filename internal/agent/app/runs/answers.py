@@ -3,6 +3,7 @@
 import msgspec
 
 from internal.agent.app.access import add_rules
+from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import TaskIds, load_task
 from internal.agent.app.runs.finalization import end_idle_run
@@ -22,7 +23,7 @@ from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Answer, QuestionRecord, QuestionStatus
 from internal.agent.domain.react.steps import TurnOutcome
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import Attachment, Run
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
@@ -43,13 +44,15 @@ def answer_question(
     message: InboundMessage | None,
     ids: TaskIds,
     now: str,
+    attachments: tuple[Attachment, ...] = (),
     idempotency_key: str | None = None,
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run ahead of the other runs of its lane.
 
-    `message` is the accepted message that contained the answer; it is marked as handled. The model
-    reads its attachments after the answer. `ids` are those of the next task if the answer ends the
-    run. A repeated idempotency key changes nothing and returns the question of the first request.
+    `message` is the accepted message that contained the answer, which is marked as handled;
+    `attachments` are the files of an answer without one. The model reads the files after the
+    answer. `ids` are those of the next task if the answer ends the run. A repeated idempotency key
+    changes nothing and returns the question of the first request.
 
     Raises:
         NotFound: the question does not exist or the actor must not see it.
@@ -76,23 +79,43 @@ def answer_question(
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
             raise Conflict("This message was handled before.")
-        if message.attachments:
-            files = _files_message(message)
-            yield from stores.inbox.assign(files, question.session_id, question.run_id, steer=True)
+    else:
+        yield from use_attachments(stores, attachments, question.session_id, actor.principal.id)
+        message = _own_message(question, actor, attachments, now=now)
+    yield from _assign_files(stores, question, message)
     yield from add_rules(stores, question, answer)
     yield from save_result(stores, request, _Answered(question_id), question.session_id, now=now)
     return (yield from apply_answer(stores, question, answer, ids=ids, now=now))
 
 
-def _files_message(message: InboundMessage) -> InboundMessage:
-    """Return a message with the files of an answer."""
+def _own_message(
+    question: QuestionRecord, actor: Actor, attachments: tuple[Attachment, ...], *, now: str
+) -> InboundMessage:
+    """Return a message for the files of an answer that came without one."""
+    return InboundMessage(
+        channel=actor.via,
+        app="",
+        message_id=question.question.id,
+        chat_id="",
+        principal=actor.principal.id,
+        raw="",
+        received=now,
+        attachments=attachments,
+    )
+
+
+def _assign_files(stores: Stores, question: QuestionRecord, message: InboundMessage) -> Write[None]:
+    """Let the run of a question read the files of its answer, if there are any."""
+    if not message.attachments:
+        return
     names = ", ".join(each.name for each in message.attachments)
     content = {"text": f"Files of the answer: {names}", "attachments": message.attachments}
-    return msgspec.structs.replace(
+    files = msgspec.structs.replace(
         message,
         message_id=f"{message.message_id}:files",
         raw=msgspec.json.encode(content).decode(),
     )
+    yield from stores.inbox.assign(files, question.session_id, question.run_id, steer=True)
 
 
 def apply_answer(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from internal.agent.app.files.session_files import use_attachments
+from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.context import stage_started
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.app.runs.visibility import Writing
@@ -50,6 +51,7 @@ class Submission(msgspec.Struct, frozen=True):
     tells the person about. `joins` is the task in the background that a message is for. `writing`
     says when it was written: it steers and interrupts no run that began later. `joined` are further
     accepted messages whose texts it contains, with their content as `raw`; see `message_content`.
+    `request` recognises the same submission without an idempotency key.
     """
 
     instruction: str
@@ -71,6 +73,7 @@ class Submission(msgspec.Struct, frozen=True):
     joins: TaskId | None = None
     writing: Writing = None
     joined: tuple[InboundMessage, ...] = ()
+    request: RepeatableRequest | None = None
 
     @property
     def model_text(self) -> str:

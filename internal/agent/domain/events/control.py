@@ -1,21 +1,25 @@
 """Control frames: messages about the stream itself. Never stored, without an envelope."""
 
-from typing import ClassVar
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class ControlFrame(msgspec.Struct, frozen=True, kw_only=True):
-    """A frame about the stream. The struct is the data of the frame."""
+class _Tag:
+    """The tag of a struct, as an attribute of its class and of its instances."""
 
-    name: ClassVar[str]
+    def __get__(self, _frame: object, kind: type[msgspec.Struct]) -> str:
+        return str(kind.__struct_config__.tag)
 
 
-class Connected(ControlFrame, frozen=True, kw_only=True):
+class ControlFrame(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """A frame about the stream. The struct is the data of the frame, with `name` as `event`."""
+
+    name = _Tag()
+
+
+class Connected(ControlFrame, frozen=True, kw_only=True, tag="connected"):
     """The first frame of a stream. `head` and `earliest` are wire ids."""
 
-    name: ClassVar[str] = "connected"
     session_id: str | UnsetType = UNSET
     sessions: tuple[str, ...] | UnsetType = UNSET
     head: str
@@ -24,42 +28,37 @@ class Connected(ControlFrame, frozen=True, kw_only=True):
     server_version: str
 
 
-class ReplayDone(ControlFrame, frozen=True, kw_only=True):
+class ReplayDone(ControlFrame, frozen=True, kw_only=True, tag="replay.done"):
     """The replay is complete; live events follow."""
 
-    name: ClassVar[str] = "replay.done"
     head: str
 
 
-class StreamReset(ControlFrame, frozen=True, kw_only=True):
+class StreamReset(ControlFrame, frozen=True, kw_only=True, tag="stream.reset"):
     """The cursor is not valid: drop all state and read again from `earliest`."""
 
-    name: ClassVar[str] = "stream.reset"
     reason: str
     earliest: str
     head: str
 
 
-class StreamDropped(ControlFrame, frozen=True, kw_only=True):
+class StreamDropped(ControlFrame, frozen=True, kw_only=True, tag="workflow.stream.dropped"):
     """The client was too slow: ephemeral events after `since` are dropped; partials follow."""
 
-    name: ClassVar[str] = "workflow.stream.dropped"
     since: str
     nodes: tuple[str, ...]
 
 
-class Heartbeat(ControlFrame, frozen=True, kw_only=True):
-    """Sent every 15 s. `t` is RFC 3339, `head` the newest wire id."""
+class Heartbeat(ControlFrame, frozen=True, kw_only=True, tag="hb"):
+    """Sent every 15 s, and to move the cursor. `t` is RFC 3339, `head` the newest wire id."""
 
-    name: ClassVar[str] = "hb"
     t: str
     head: str
 
 
-class Bye(ControlFrame, frozen=True, kw_only=True):
+class Bye(ControlFrame, frozen=True, kw_only=True, tag="bye"):
     """The server closes the stream; reconnect after `retry` milliseconds."""
 
-    name: ClassVar[str] = "bye"
     retry: int
 
 

@@ -377,7 +377,7 @@ class Partial(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "partial"
-    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -440,10 +440,13 @@ class ToolStarted(Event, frozen=True, kw_only=True):
 
 
 class ToolProgress(Event, frozen=True, kw_only=True):
-    """The next output of a running tool, counted as in a delta. `node_id` is the call id."""
+    """The next output of a running tool, counted as in a delta. `node_id` is the call id.
+
+    A chat shows the last line of what the tool of an MCP server reports.
+    """
 
     name: ClassVar[str] = "workflow.tool.progress"
-    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     durable: ClassVar[bool] = False
     node_id: str
     k: int

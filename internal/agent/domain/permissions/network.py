@@ -19,7 +19,10 @@ from internal.agent.domain.permissions.rules import (
     split_rule,
 )
 from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Target
-from internal.normal_forms.addresses import parse_host
+from internal.normal_forms.addresses import address_refusal, parse_host, parse_ip
+
+MAX_FORWARDED = 32
+"""How many ports of single hosts a command reaches without the proxy."""
 
 EVERY_HOST = HostPattern("", subdomains=True, port=None)
 """Every host on every port: what a rule without a host and the argument `*` mean."""
@@ -32,7 +35,8 @@ REGISTRIES = (
 )
 """The package indexes of the usual programming languages."""
 
-_WEB_PORTS = (80, 443)
+WEB_PORTS = (80, 443)
+"""The ports of a host that is allowed without one."""
 
 NetworkKind = Literal["off", "registries", "hosts", "open"]
 """What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
@@ -46,10 +50,15 @@ NetworkSetting = (
 
 
 class NetworkAccess(msgspec.Struct, frozen=True):
-    """The hosts that a command reaches; none by default. `deny` takes precedence."""
+    """The hosts that a command reaches; none by default. `deny` takes precedence.
+
+    `private` are those of `allow` that may have addresses of this machine and of private networks,
+    also where the settings of the sandbox do not let hosts have such ones.
+    """
 
     allow: tuple[HostPattern, ...] = ()
     deny: tuple[HostPattern, ...] = ()
+    private: tuple[HostPattern, ...] = ()
 
     def permits(self, host: str, port: int) -> bool:
         """Return True if a command may connect to a host in lower case.
@@ -58,16 +67,74 @@ class NetworkAccess(msgspec.Struct, frozen=True):
         """
         if any(matches_host(one, host) and one.port in {None, port} for one in self.deny):
             return False
-        return any(matches_host(one, host) and _allows_port(one, port) for one in self.allow)
+        return _names_site(self.allow, host, port)
+
+    def permits_private(self, host: str, port: int) -> bool:
+        """Return True if a host in lower case may have an address of a private network."""
+        return _names_site(self.private, host, port)
 
 
 NO_NETWORK = NetworkAccess()
 
 
-def _allows_port(pattern: HostPattern, port: int) -> bool:
-    if pattern == EVERY_HOST:
-        return True
-    return port == pattern.port if pattern.port else port in _WEB_PORTS
+def names_address(pattern: HostPattern) -> bool:
+    """Return True if a pattern is the address of one host, not a name that others can change."""
+    if pattern.host == "localhost":
+        return not pattern.subdomains
+    try:
+        parse_ip(pattern.host)
+    except ValueError:
+        return False
+    return True
+
+
+def forwarded_patterns(patterns: Iterable[HostPattern]) -> list[HostPattern]:
+    """Return those that name one host, which programs reach without a proxy.
+
+    Those with a port or an address are the first. The package indexes are left out: the programs
+    that use them know proxies.
+    """
+    single = [
+        one
+        for one in patterns
+        if not (one.subdomains or unreachable_reason(one))
+        and (one.port or one.host not in REGISTRIES)
+    ]
+    return sorted(single, key=lambda one: one.port is None and not names_address(one))
+
+
+def unreachable_reason(pattern: HostPattern) -> str:
+    """Return why no program can reach what a pattern names, "" if it can."""
+    if pattern.subdomains:
+        return ""
+    try:
+        host = parse_host(pattern.host, bracketed=":" in pattern.host)
+    except ValueError as error:
+        return str(error)
+    if not names_address(pattern) or host == "localhost":
+        return "" if host == pattern.host else f"{pattern.host} is written {host}"
+    return address_refusal(host, private=True) or ""
+
+
+def private_access(access: NetworkAccess, *, names: bool) -> NetworkAccess:
+    """Return an access whose hosts may be of this machine and of private networks.
+
+    Of addresses that are written out this always holds: nobody can lead them elsewhere. With
+    `names` it holds for names as well.
+    """
+    private = tuple(one for one in access.allow if names or names_address(one))
+    return msgspec.structs.replace(access, private=private)
+
+
+def ports_of(pattern: HostPattern) -> tuple[int, ...]:
+    """Return the ports that a pattern allows on a host; not for `EVERY_HOST`, which allows all."""
+    return (pattern.port,) if pattern.port else WEB_PORTS
+
+
+def _names_site(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
+    return any(
+        matches_host(one, host) and (one == EVERY_HOST or port in ports_of(one)) for one in patterns
+    )
 
 
 def network_access(
@@ -144,9 +211,10 @@ def parse_wanted_host(text: str) -> HostPattern | None:
         return EVERY_HOST
     try:
         pattern = parse_host_pattern(text.strip(), text, NETWORK)
-        return pattern if parse_host(pattern.host, bracketed=False) == pattern.host else None
+        host = parse_host(pattern.host, bracketed=":" in pattern.host)
     except (RuleError, ValueError):
         return None
+    return pattern if host == pattern.host else None
 
 
 def covers_host(rule: Rule, wanted: HostPattern) -> bool:

@@ -33,6 +33,7 @@ from internal.agent.domain.permissions.targets import (
     UrlTarget,
 )
 from internal.agent.domain.text import find_invisible
+from internal.normal_forms.addresses import parse_host, reached_host
 
 _INFO_OPTIONS = ("--version", "--help", "-V")
 _SCHEMA = {"pattern": r"^\s*[A-Za-z][A-Za-z0-9_.:-]*(\([\s\S]*\))?\s*$"}
@@ -43,7 +44,11 @@ MAX_RULE_CHARACTERS = 10_000
 RuleText = Annotated[str, Meta(max_length=MAX_RULE_CHARACTERS, extra_json_schema=_SCHEMA)]
 """A rule that is still to be parsed; its schema tells the shape, errors come from the parser."""
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_.:-]*)(?:\((?P<pattern>.*)\))?", re.DOTALL)
-_HOST = re.compile(r"(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?")
+_HOST = re.compile(
+    r"(?:(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)|\[(?P<ipv6>[0-9a-f:.]+)\])"
+    r"(?::(?P<port>\d{1,5}))?"
+)
+_MAX_PORT = 65_535
 
 _KERNEL_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/var/run")
 _OF_THE_SYSTEM = ("/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var", *_KERNEL_FOLDERS)
@@ -276,19 +281,26 @@ def parse_outside_pattern(pattern: str, text: str) -> OutsidePattern:
 
 
 def parse_host_pattern(pattern: str, text: str, tool: str) -> HostPattern:
-    """Parse host, *.host or host:port; `text` is the rule, for the error message.
+    """Parse host, *.host, [IPv6] or one of them with a port; `text` is the rule, for the error.
 
     Raises:
         RuleError: the pattern is none of these.
     """
     match = _HOST.fullmatch(pattern.lower())
-    if not match:
+    port = int(match["port"]) if match and match["port"] else None
+    if not match or (port is not None and not 0 < port <= _MAX_PORT):
         raise RuleError(
-            f"{text}: write a host name in ASCII, such as {tool}(example.com),"
-            f" {tool}(*.example.com) or {tool}(example.com:8443)"
+            f"{text}: write a host name in ASCII or an address, with one TCP port or none, such as"
+            f" {tool}(example.com), {tool}(*.example.com), {tool}(example.com:8443) or"
+            f" {tool}([::1]:5432)"
         )
-    port = int(match["port"]) if match["port"] else None
-    return HostPattern(match["host"], bool(match["any"]), port)
+    if match["ipv6"] is None:
+        return HostPattern(match["host"], bool(match["any"]), port)
+    try:
+        address = parse_host(match["ipv6"], bracketed=True)
+    except ValueError as error:
+        raise RuleError(f"{text}: {error}") from error
+    return HostPattern(reached_host(address), subdomains=False, port=port)
 
 
 class PermissionRule(msgspec.Struct, frozen=True):

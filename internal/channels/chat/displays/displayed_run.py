@@ -13,6 +13,7 @@ from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.types import Partial, ToolProgress
 from internal.agent.domain.permissions.network import network_kind
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.displays.display_state import UNKNOWN_SECONDS, read_state
@@ -36,7 +37,10 @@ REACTION_DELAY_SECONDS = 1.0
 """A run that ends or asks earlier adds no reaction."""
 MIN_DISPLAYED_SECONDS = 2.0
 """The progress of a shorter run is not displayed: its reply is enough."""
+_OUTPUT = frozenset({Partial.name, ToolProgress.name})
 UPDATE_INTERVAL_SECONDS = 1.0
+OUTPUT_INTERVAL_SECONDS = 5.0
+"""How often what a call reports is shown."""
 SETTLE_SECONDS = 1.0
 """The reply waits at most so long for the outcome of the last update."""
 PLACE_SECONDS = 30.0
@@ -78,7 +82,7 @@ class DisplayedRun:
         self._changed, self._idle, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._quiet.set()
         self._started_at = self._waited = 0.0
-        self._place_due = clock.monotonic()
+        self._place_due = self._output_due = clock.monotonic()
         self._saved, self._saved_at = self._display.state, clock.monotonic()
         self._last_shown: tuple[object, ...] = ()
         self._is_stuck = self._is_reply_settled = False
@@ -205,8 +209,12 @@ class DisplayedRun:
         async with aclosing(self._gateway.watch(watched, start)) as batches:
             async for batch in batches:
                 for shown in batch:
-                    if isinstance(shown, EventRecord) and shown.position:
+                    if not isinstance(shown, EventRecord):
+                        continue
+                    if shown.position:
                         self._apply(shown)
+                    elif shown.event in _OUTPUT and shown.run_id == self._run.id:
+                        self._apply_output(shown)
                 if self._progress.is_idle:
                     return
                 if self._subtasks.has_unnamed:
@@ -220,6 +228,13 @@ class DisplayedRun:
         is_own = record.run_id == self._run.id
         has_changed = is_own and self._progress.apply(record.event, record.json)
         if self._subtasks.apply(record.event, record.json) or has_changed:
+            self._note_change()
+
+    def _apply_output(self, record: EventRecord) -> None:
+        """Show what a call reports, not each of its reports: messages take few edits."""
+        now = self._clock.monotonic()
+        if self._progress.apply_output(record.json) and now >= self._output_due:
+            self._output_due = now + OUTPUT_INTERVAL_SECONDS
             self._note_change()
 
     def _note_change(self) -> None:

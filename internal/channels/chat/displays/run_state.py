@@ -15,6 +15,7 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
     ToolStarted,
 )
+from internal.agent.domain.permissions.targets import mcp_server
 from internal.agent.domain.plans import PlanStep
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.channels.chat.transport import RunPhase, Thoughts
@@ -64,6 +65,8 @@ class _Payload(msgspec.Struct):
     stop_reason: str | None = None
     steps: tuple[PlanStep, ...] = ()
     call_id: str = ""
+    node_id: str = ""
+    text: str = ""
     tool_name: str = ""
     error: str | None = None
     duration_ms: int = 0
@@ -98,12 +101,15 @@ class _ToolState(NamedTuple):
     configuration: str = ""
     metadata: Mapping[str, Any] = {}
     title: str = ""
+    report: str = ""
 
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
     parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name, tool.title)}"]
     if subject := str(tool.metadata.get("subject", "")):
         parts.append(truncate_line(escape_invisible(subject), MAX_LINE_LENGTH))
+    if tool.report:
+        parts.append(tool.report)
     if tool.state == "denied":
         parts.append(phrases.runs("denied"))
     if failure := phrases.runs.call_failure(tool.metadata):
@@ -115,8 +121,10 @@ def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
         parts.append(f"{phrases.runs('not_run')}: {reason}")
     if stopped := phrases.runs.call_stopped(tool.metadata):
         parts.append(truncate_line(stopped, MAX_LINE_LENGTH))
-    if declined := phrases.runs.call_declined(tool.metadata):
-        parts.append(truncate_line(f"⚠ {escape_invisible(declined)}", MAX_LINE_LENGTH))
+    parts += (
+        truncate_line(f"⚠ {escape_invisible(remark)}", MAX_LINE_LENGTH)
+        for remark in phrases.runs.call_remarks(tool.metadata)
+    )
     if tool.configuration:
         parts.append(phrases("progress_configuration", files=tool.configuration))
     return " · ".join(parts)
@@ -230,6 +238,21 @@ class RunProgress:
             case _:
                 self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True
+
+    def apply_output(self, envelope: bytes) -> bool:
+        """Apply the live output of a call; return True if it can change what is shown.
+
+        What the tool of an MCP server reports is shown, its last line. Output of commands is not.
+        """
+        payload = _decode(envelope).payload
+        tool = self._tools.get(payload.node_id)
+        lines = payload.text.split("\n") if tool and mcp_server(tool.name) else []
+        line = next((each for each in reversed(lines) if each.strip()), "")
+        if tool is None or not line or tool.state != "running":
+            return False
+        report = truncate_line(escape_invisible(line.strip()), MAX_LINE_LENGTH)
+        self._tools[payload.node_id] = tool._replace(report=report)
+        return report != tool.report
 
     def _place_calls(self, call_ids: Sequence[str]) -> None:
         """Show calls that have no place yet behind the others, in this order."""

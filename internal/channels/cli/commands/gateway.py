@@ -93,8 +93,18 @@ def running_endpoint(server: str | None) -> HttpEndpoint:
     address = home_folder.find_gateway(home)
     url = server or (address and address.url)
     if not url:
-        raise CliExit(FAILED, "No gateway is running. Start one with `larkspur serve`.")
+        raise CliExit(FAILED, not_running(home))
     return HttpEndpoint(url, _local_token(home))
+
+
+def not_running(home: Path) -> str:
+    """Return the sentence that no gateway runs in a home folder, with what to do."""
+    missing = "" if home.is_dir() else ", which does not exist"
+    return (
+        "No gateway is running. Start one with `larkspur serve`."
+        f" It was looked for in {home} (from {home_folder.origin()}){missing};"
+        " for another folder set LARKSPUR_HOME, for another address --server."
+    )
 
 
 def run_with_records(args: Namespace, context: CommandContext, work: ClientWork) -> int:

@@ -59,6 +59,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list models, enter a key, show and forget refusals"),
+    Command("hooks", "system.hooks", "list hooks and webhooks, test them, make a secret"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),
     Command("trust", "system.trust", "let agents follow instructions that a command wrote"),
     Command("debug", "system.debug", "print the prompt of the model in this folder"),

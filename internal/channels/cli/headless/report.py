@@ -321,8 +321,8 @@ class RunReport:
         messages = RunMessages("en")
         match event["event"]:
             case "workflow.tool.completed":
-                if declined := messages.call_declined(payload["metadata"]):
-                    self._notices.append(f"{tool_label(payload['tool_name'])}: {declined}")
+                for remark in messages.call_remarks(payload["metadata"]):
+                    self._notices.append(f"{tool_label(payload['tool_name'])}: {remark}")
                 if failure := messages.call_failure(payload["metadata"]):
                     self._notices.append(f"{tool_label(payload['tool_name'])} failed: {failure}")
             case "workflow.node.retry":

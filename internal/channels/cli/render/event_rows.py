@@ -97,8 +97,8 @@ class EventRows:
             files = truncate_line(", ".join(map(str, changed)), _MAX_CALL_WIDTH)
             warning = self._messages("configuration_changed", files=files)
             lines.append(StyledLine((("class:need", warning),), (("", "  "),), (("", "  "),)))
-        if declined := self._runs.call_declined(metadata):
-            warning = truncate_line(sanitize(declined), _MAX_CALL_WIDTH)
+        for remark in self._runs.call_remarks(metadata):
+            warning = truncate_line(sanitize(remark), _MAX_CALL_WIDTH)
             lines.append(StyledLine((("class:need", warning),), (("", "  "),), (("", "  "),)))
         if isinstance(diff := metadata.get("diff"), str) and not error:
             lines += self._diff(diff)

@@ -1,38 +1,44 @@
 """The chat completions of OpenAI's API, for clients that already speak it.
 
-A request is a task, and its answer the completion. The session keeps the conversation: a client
-that names it in the header `x-larkspur-session` sends its new message only. Without the header, the
-messages before the last one become part of the task, and the session is new.
+A request is the next turn of a conversation, and what its run says the completion; `conversation`
+finds the session. A request for the plain model is answered without a run.
 """
 
-from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.idempotency import scoped_key
-from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.task_options import TaskOptions, build_run_spec
-from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.ids import SessionId
-from internal.agent.domain.tasks import Run
-from internal.agent.domain.usage import Usage
-from internal.channels.web.completions.answers import answer_of, reached_limit, settled_run
-from internal.channels.web.completions.messages import (
-    CompletionInput,
-    image_inputs,
-    instruction_with_transcript,
+from internal.agent.app.runs.creation import Submitted
+from internal.agent.app.task_options import TaskOptions
+from internal.channels.web.completions.completion_objects import (
+    ChatCompletion,
+    CompletionChoice,
+    CompletionMessage,
+    completion_usage,
+    finish_reason,
 )
-from internal.channels.web.completions.models import DEFAULT_MODEL, chosen_model
-from internal.channels.web.completions.run_text import RunText
+from internal.channels.web.completions.completion_stream import CompletionHead, CompletionStream
+from internal.channels.web.completions.conversation import TurnRequest, take_turn
+from internal.channels.web.completions.fields import CHAT_COMPLETION_FIELDS
+from internal.channels.web.completions.messages import CompletionInput, read_messages
+from internal.channels.web.completions.models import DEFAULT_MODEL, PLAIN_MODEL, chosen_model
+from internal.channels.web.completions.offered_tools import refuse_demanded_tools
+from internal.channels.web.completions.plain_reply import PlainReply, ReplyLimits
+from internal.channels.web.completions.replies import CompletionReply, ReplyEnd
+from internal.channels.web.completions.request_headers import (
+    SESSION_HEADER,
+    idempotency_key,
+    named_session,
+    named_user,
+)
+from internal.channels.web.completions.run_reply import RunReply
+from internal.channels.web.delivery import Delivery, errors_of_created_run
 from internal.channels.web.endpoints import ApiRequest
-from internal.channels.web.errors import HttpError
-from internal.channels.web.routes.attachments import store_attachments
-from internal.channels.web.schemas import EmptyRequest, Key, RequestModel
-
-SESSION_HEADER = "x-larkspur-session"
+from internal.channels.web.requests import while_connected
+from internal.channels.web.schemas import EmptyRequest, RequestModel
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -41,168 +47,93 @@ class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
-Tool = Annotated[dict[str, Any], Meta(max_length=100)]
-
-
 class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=False):
-    """A request. Fields that are not listed, such as `temperature`, have no effect."""
+    """A request. `CHAT_COMPLETION_FIELDS` says what is done with fields that are not listed.
+
+    `temperature` and the maximum numbers of tokens are for the plain model; a run has its own.
+    """
 
     messages: Annotated[tuple[CompletionInput, ...], Meta(min_length=1, max_length=1_000)]
     model: str = DEFAULT_MODEL
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: Annotated[tuple[Tool, ...], Meta(max_length=1_000)] = ()
+    tool_choice: Any = None
+    function_call: Any = None
+    user: Annotated[str, Meta(max_length=1_000)] = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
 
 
-class CompletionMessage(msgspec.Struct, frozen=True):
-    """The answer."""
-
-    content: str
-    role: Literal["assistant"] = "assistant"
+ChatRequest = ApiRequest[EmptyRequest, ChatCompletionRequest]
 
 
-class CompletionChoice(msgspec.Struct, frozen=True):
-    """The only choice. `length`: a limit ended the run before it was done."""
-
-    message: CompletionMessage
-    finish_reason: Literal["stop", "length"]
-    index: int = 0
-
-
-class CompletionUsage(msgspec.Struct, frozen=True):
-    """Tokens of the run; those that were read from a cache count as prompt."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
+async def create_chat_completion(request: ChatRequest) -> Response:
+    """Run a task, or ask the plain model, and return the answer, at once or as a stream."""
+    body = request.body
+    refuse_demanded_tools(tool_choice=body.tool_choice, function_call=body.function_call)
+    CHAT_COMPLETION_FIELDS.check(request.content)
+    return await (_plain_completion if body.model == PLAIN_MODEL else _run_completion)(request)
 
 
-class ChatCompletion(msgspec.Struct, frozen=True):
-    """A completion. `larkspur` names the task and its session, for the other routes."""
+async def _run_completion(request: ChatRequest) -> Response:
+    body, key = request.body, idempotency_key(request)
+    with Delivery(request, is_repeatable=key is None) as delivery:
+        turn_request = TurnRequest(
+            read_messages(body.messages),
+            TaskOptions(model=chosen_model(request.services, body.model)),
+            session=named_session(request),
+            user=named_user(request, body.user),
+            idempotency_key=scoped_key("completions", key),
+        )
+        turn = await take_turn(request, turn_request, delivery)
+        reply, submitted = RunReply(request, turn, delivery), turn.submitted
+        headers = {SESSION_HEADER: str(submitted.session_id)}
+        if body.stream:
+            chunks = _stream(request, reply).chunks()
+            return delivery.stream(submitted, chunks, {**headers, "cache-control": "no-cache"})
+        with errors_of_created_run(headers):
+            end = await reply.whole()
+    return _completion(request, reply, end, headers=headers, submitted=submitted)
 
-    id: str
-    created: int
-    model: str
-    choices: tuple[CompletionChoice, ...]
-    usage: CompletionUsage
-    larkspur: Submitted
-    object: Literal["chat.completion"] = "chat.completion"
+
+async def _plain_completion(request: ChatRequest) -> Response:
+    body = request.body
+    limits = ReplyLimits(body.max_completion_tokens or body.max_tokens, body.temperature)
+    reply = PlainReply(request, read_messages(body.messages), limits)
+    if body.stream:
+        await while_connected(request.receive, reply.start())
+        chunks = _stream(request, reply).chunks()
+        return StreamingResponse(chunks, 200, {"cache-control": "no-cache"}, "text/event-stream")
+    end = await while_connected(request.receive, reply.whole())
+    return _completion(request, reply, end, headers={}, submitted=UNSET)
 
 
-async def create_chat_completion(
-    request: ApiRequest[EmptyRequest, ChatCompletionRequest],
+def _stream(request: ChatRequest, reply: CompletionReply) -> CompletionStream:
+    includes_usage = request.body.includes_usage
+    return CompletionStream(reply, _head(request, reply), includes_usage=includes_usage)
+
+
+def _completion(
+    request: ChatRequest,
+    reply: CompletionReply,
+    end: ReplyEnd,
+    *,
+    headers: dict[str, str],
+    submitted: Submitted | UnsetType,
 ) -> Response:
-    """Run a task and return its answer, at once or as a stream."""
-    submitted = await _submit(request)
-    head = _head(request, submitted)
-    headers = {SESSION_HEADER: str(submitted.session_id)}
-    if request.body.stream:
-        headers["cache-control"] = "no-cache"
-        chunks = _CompletionStream(request, submitted, head).chunks()
-        return StreamingResponse(chunks, 200, headers, "text/event-stream")
-    run = await settled_run(request, submitted)
-    content = await answer_of(request, submitted, run)
+    choice = CompletionChoice(CompletionMessage(end.answer), finish_reason(is_cut=end.is_cut))
     completion = ChatCompletion(
-        head["id"],
-        head["created"],
-        head["model"],
-        (CompletionChoice(CompletionMessage(content), _finish_reason(run)),),
-        _usage(run.usage),
-        submitted,
+        *_head(request, reply), (choice,), completion_usage(end.usage), submitted
     )
     return Response(msgspec.json.encode(completion), 200, headers, "application/json")
 
 
-async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> Submitted:
-    body, services = request.body, request.services
-    if body.tools:
-        raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
-    named = request.context.headers(SESSION_HEADER.encode())
-    session_id = SessionId(named[0].decode("latin-1")) if named else None
-    *earlier, last = body.messages
-    if last.role != "user":
-        raise InvalidRequest("The last message must be one of the user.")
-    images = image_inputs(last)
-    options = TaskOptions(model=chosen_model(services, body.model))
-    submission = Submission(
-        instruction=last.text if session_id else instruction_with_transcript(earlier, last),
-        spec=build_run_spec(services.defaults, options, request.principal, None),
-        channel=request.channel,
-        session_id=session_id,
-        attachments=await store_attachments(services.gateway.files, images, request.principal.id),
-        idempotency_key=scoped_key("completions", _key(request)),
-        one_shot=session_id is None,
-    )
-    return await services.gateway.submit(submission, request.principal)
-
-
-def _key(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> str | None:
-    keys = request.context.headers(b"idempotency-key")
-    try:
-        return msgspec.convert(keys[0].decode("latin-1"), Key) if keys else None
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"Invalid header Idempotency-Key: {error}.") from error
-
-
-def _head(
-    request: ApiRequest[EmptyRequest, ChatCompletionRequest], submitted: Submitted
-) -> dict[str, Any]:
-    """Return the fields that all objects of a completion have."""
+def _head(request: ChatRequest, reply: CompletionReply) -> CompletionHead:
     created = int(request.services.clock.now().timestamp())
-    return {"id": f"chatcmpl-{submitted.run_id}", "created": created, "model": request.body.model}
-
-
-def _finish_reason(run: Run) -> Literal["stop", "length"]:
-    return "length" if reached_limit(run) else "stop"
-
-
-def _usage(usage: Usage) -> CompletionUsage:
-    prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    return CompletionUsage(prompt, usage.output_tokens, prompt + usage.output_tokens)
-
-
-class _CompletionStream:
-    """The chunks of a completion. A client that disconnects does not stop the run."""
-
-    def __init__(
-        self,
-        request: ApiRequest[EmptyRequest, ChatCompletionRequest],
-        submitted: Submitted,
-        head: dict[str, Any],
-    ) -> None:
-        self._request = request
-        self._submitted = submitted
-        self._head = {**head, "object": "chat.completion.chunk"}
-
-    async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield server-sent events: the text of all replies, the end, the usage if wanted."""
-        yield self._chunk({"role": "assistant", "content": ""})
-        text = RunText(self._request, self._submitted)
-        async for piece in text.pieces():
-            yield self._chunk({"content": piece}) if piece else b": still running\n\n"
-        async for chunk in self._end(text):
-            yield chunk
-
-    async def _end(self, text: RunText) -> AsyncGenerator[bytes]:
-        if (run := text.run) is None:  # the gateway stops
-            return
-        try:
-            answer = await answer_of(self._request, self._submitted, run)
-        except HttpError as error:
-            yield _event({"error": {"message": str(error), "code": error.code}})
-        else:
-            if rest := text.missing(answer):
-                yield self._chunk({"content": rest})
-            yield self._chunk({}, _finish_reason(run))
-            options = self._request.body.stream_options
-            if options is not None and options.include_usage:
-                yield _event({**self._head, "choices": [], "usage": _usage(run.usage)})
-        yield b"data: [DONE]\n\n"
-
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return _event({**self._head, "choices": [choice]})
-
-
-def _event(content: dict[str, Any]) -> bytes:
-    return b"data: " + msgspec.json.encode(content) + b"\n\n"
+    return CompletionHead(f"chatcmpl-{reply.id}", created, request.body.model)

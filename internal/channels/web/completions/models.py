@@ -11,6 +11,8 @@ from internal.channels.web.services import WebServices
 
 DEFAULT_MODEL = "larkspur"
 """The name of the model that the settings choose."""
+PLAIN_MODEL = "larkspur-plain"
+"""The name for single replies of a model, without a run."""
 
 
 class CompletionModel(msgspec.Struct, frozen=True):
@@ -33,23 +35,41 @@ async def list_completion_models(
     request: ApiRequest[EmptyRequest, EmptyRequest],
 ) -> CompletionModels:
     """List the models for completions."""
-    names = (DEFAULT_MODEL, *_available(request.services))
-    return CompletionModels(tuple(map(CompletionModel, names)))
+    return CompletionModels(tuple(map(CompletionModel, _names(request.services))))
+
+
+async def show_completion_model(
+    request: ApiRequest[EmptyRequest, EmptyRequest],
+) -> CompletionModel:
+    """Return a model for completions."""
+    name = request.path["model"]
+    if name not in _names(request.services):
+        raise _unknown(request.services, name)
+    return CompletionModel(name)
 
 
 def chosen_model(services: WebServices, name: str) -> str | None:
-    """Return the model that a request names, None for that of the settings.
+    """Return the model that a request for a run names, None for that of the settings.
 
     Raises:
         NotFound: there is no such model.
     """
     if name in {"", DEFAULT_MODEL}:
         return None
-    if name not in (known := _available(services)):
-        listed = ", ".join((DEFAULT_MODEL, *known))
-        raise NotFound(f"There is no model {name[:80]}. The models are: {listed}.")
+    if name not in _available(services):
+        raise _unknown(services, name)
     return name
+
+
+def _names(services: WebServices) -> list[str]:
+    plain = [] if services.plain is None else [PLAIN_MODEL]
+    return [DEFAULT_MODEL, *plain, *_available(services)]
 
 
 def _available(services: WebServices) -> list[str]:
     return [model.name for model in services.models.models if model.available]
+
+
+def _unknown(services: WebServices, name: str) -> NotFound:
+    listed = ", ".join(_names(services))
+    return NotFound(f"There is no model {name[:80]}. The models are: {listed}.")

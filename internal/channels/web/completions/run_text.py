@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.app.events.subscription import StreamItem
+from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.runs.creation import Submitted
+from internal.agent.domain.events.control import ReplayDone
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.tasks import Run
+from internal.channels.web.completions.answers import find_settled, may_settle
 from internal.channels.web.endpoints import ApiRequest
 
 _PING_SECONDS = 15.0
@@ -20,12 +22,15 @@ _TEXT_EVENTS = frozenset({_DELTA, _PARTIAL, _SUMMARY})
 
 
 class RunText:
-    """The text of all replies of a run. A reader who leaves does not stop the run."""
+    """The text of all replies of a run, from its start."""
 
-    def __init__(self, request: ApiRequest[Any, Any], submitted: Submitted) -> None:
+    def __init__(
+        self, request: ApiRequest[Any, Any], submitted: Submitted, start: Cursor | None = None
+    ) -> None:
+        """Args: start is where the events begin; None for the first one of the run."""
         self.run: Run | None = None
         """The run, once it is settled."""
-        self._request, self._submitted = request, submitted
+        self._request, self._submitted, self._start = request, submitted, start
         self._node = ""
         """The reply that is being sent."""
         self._reply = ""
@@ -37,17 +42,22 @@ class RunText:
 
     async def pieces(self) -> AsyncGenerator[str]:
         """Yield new text until the run is settled, and "" when there was none for a while."""
-        watched = frozenset({self._submitted.session_id})
-        async with aclosing(self._request.services.gateway.watch(watched, None)) as batches:
+        gateway, watched = self._request.services.gateway, frozenset({self._submitted.session_id})
+        start = self._start or await gateway.queries.cursor_before_run(self._submitted.run_id)
+        is_live = False
+        async with aclosing(gateway.watch(watched, start)) as batches:
             async for batch in _with_pauses(batches):
                 if batch is None:
                     yield ""
                     continue
                 for text in filter(None, map(self._text_of, batch)):
                     yield text
-                if any(map(_may_settle, batch)) and (run := await self._settled()):
-                    self.run = run
-                    return
+                # before that, more stored replies may come
+                is_live = is_live or any(isinstance(item, ReplayDone) for item in batch)
+                if is_live and any(map(may_settle, batch)):
+                    self.run = await find_settled(self._request, self._submitted)
+                    if self.run is not None:
+                        return
 
     def missing(self, answer: str) -> str:
         """Return the part of the answer not yielded yet. An answer has no blanks at its ends."""
@@ -55,11 +65,6 @@ class RunText:
         if said and answer.startswith(said):
             return answer.removeprefix(said).removeprefix(self._reply.removeprefix(said))
         return self._advance(answer)
-
-    async def _settled(self) -> Run | None:
-        queries = self._request.services.gateway.queries
-        _, run = await queries.task_with_run(self._submitted.task_id, self._request.principal)
-        return run if run.is_settled else None
 
     def _text_of(self, item: StreamItem) -> str:
         """Return the new text of an event of the run."""
@@ -102,10 +107,6 @@ class RunText:
             return ""
         gap, self._gap = "\n\n" * self._gap, False
         return gap + new
-
-
-def _may_settle(item: StreamItem) -> bool:
-    return not isinstance(item, EventRecord) or item.event != _DELTA
 
 
 async def _with_pauses(

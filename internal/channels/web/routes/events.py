@@ -10,6 +10,8 @@ from internal.channels.web.endpoints import ApiRequest, StreamRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import EmptyRequest, StreamQuery
 
+_TRUE = {"1", "true"}
+
 
 async def watch_events(request: ApiRequest[StreamQuery, EmptyRequest]) -> StreamRequest:
     """Stream stored and live events of sessions as server-sent events (docs/streams.md).
@@ -18,8 +20,13 @@ async def watch_events(request: ApiRequest[StreamQuery, EmptyRequest]) -> Stream
     """
     if request.context.method == "HEAD":
         raise HttpError(400, "malformed", "Event streams do not support HEAD. Use GET.")
-    debug = request.query.debug in {"1", "true"}
-    return StreamRequest(await _watched(request), await _start(request), debug)
+    query = request.query
+    return StreamRequest(
+        await _watched(request),
+        await _start(request),
+        debug=query.debug in _TRUE,
+        named=query.unnamed not in _TRUE,
+    )
 
 
 async def _watched(request: ApiRequest[StreamQuery, EmptyRequest]) -> SessionFilter:

@@ -113,20 +113,20 @@ class CommandsView(msgspec.Struct, frozen=True):
 async def list_commands(request: ApiRequest[EmptyRequest, EmptyRequest]) -> CommandsView:
     """List the background commands of a session."""
     return CommandsView(
-        await request.services.gateway.list_commands(_id(request), request.principal)
+        await request.services.gateway.commands.list_all(_id(request), request.principal)
     )
 
 
 async def read_command(request: ApiRequest[EmptyRequest, EmptyRequest]) -> PrintedOutput:
     """The end of the output of a background command, also after its end."""
-    return await request.services.gateway.read_command(
+    return await request.services.gateway.commands.read(
         _id(request), request.path["command_id"], request.principal
     )
 
 
 async def stop_command(request: ApiRequest[EmptyRequest, EmptyRequest]) -> BackgroundCommand:
     """End a background command and all that it started."""
-    return await request.services.gateway.stop_command(
+    return await request.services.gateway.commands.stop(
         _id(request), request.path["command_id"], request.principal
     )
 

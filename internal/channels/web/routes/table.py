@@ -25,13 +25,24 @@ from internal.agent.ports.mcp import (
 )
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.agent.ports.workspaces import TreePage
-from internal.channels.web.completions import chat_completions
 from internal.channels.web.completions.answers import MAX_RUN_SECONDS
 from internal.channels.web.completions.chat_completions import (
-    ChatCompletion,
     ChatCompletionRequest,
+    create_chat_completion,
 )
-from internal.channels.web.completions.models import CompletionModels, list_completion_models
+from internal.channels.web.completions.completion_objects import ChatCompletion
+from internal.channels.web.completions.models import (
+    CompletionModel,
+    CompletionModels,
+    list_completion_models,
+    show_completion_model,
+)
+from internal.channels.web.completions.response_objects import ResponseObject
+from internal.channels.web.completions.responses import (
+    CreateResponseRequest,
+    create_response,
+    show_response,
+)
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
@@ -193,14 +204,32 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/chat/completions",
-        chat_completions.create_chat_completion,
+        create_chat_completion,
         ChatCompletion,
         body=ChatCompletionRequest,
         max_wait_seconds=MAX_RUN_SECONDS,
         errors=(404, 409, 502),
         max_body_bytes=_FILES_BODY_BYTES,
     ),
+    Endpoint(
+        "POST",
+        "/v1/responses",
+        create_response,
+        ResponseObject,
+        body=CreateResponseRequest,
+        max_wait_seconds=MAX_RUN_SECONDS,
+        errors=(404, 409, 502),
+        max_body_bytes=_FILES_BODY_BYTES,
+    ),
+    Endpoint("GET", "/v1/responses/{response_id}", show_response, ResponseObject),
     Endpoint("GET", "/v1/models", list_completion_models, CompletionModels),
+    Endpoint(
+        "GET",
+        "/v1/models/{model}",
+        show_completion_model,
+        CompletionModel,
+        takes_slashes=True,
+    ),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskDetails),
     Endpoint(

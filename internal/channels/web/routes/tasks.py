@@ -16,6 +16,7 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.own_commands import add_commands
 from internal.agent.domain.tasks import Feedback, Run, Status, StopReason, Task, TaskFilter
 from internal.agent.domain.usage import Usage
+from internal.channels.web.delivery import Delivery, errors_of_created_run
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.routes.artifacts import ArtifactView, artifact_view
 from internal.channels.web.routes.attachments import store_attachments
@@ -138,9 +139,11 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
     """Store a task and queue its run. The task is stored durably before the response.
 
     With `wait` the response comes when the run has ended or waits for a person, at the latest after
-    so many seconds. A client that disconnects does not stop the run.
+    so many seconds. A client that disconnects meanwhile does not stop the run, unless its header
+    `x-larkspur-stop-on-disconnect` is `true`.
     """
     task, services = request.body, request.services
+    delivery = Delivery(request)
     submission = Submission(
         instruction=task.task,
         spec=build_run_spec(services.defaults, _options(task), request.principal, task.profile),
@@ -157,8 +160,18 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
     created = CreatedTask(*msgspec.structs.astuple(submitted))
     if not request.query.wait:
         return created
-    _, run = await services.gateway.wait_for_run(submitted, request.principal, request.query.wait)
+    with errors_of_created_run(), delivery:
+        run = await delivery.settled_run(submitted, _settled_run(request, submitted))
     return msgspec.structs.replace(created, status=run.status, run=run_view(run))
+
+
+async def _settled_run(
+    request: ApiRequest[CreateTaskQuery, CreateTaskRequest], submitted: Submitted
+) -> Run:
+    """Return the run of a new task once it is settled, or the client has waited long enough."""
+    gateway, seconds = request.services.gateway, request.query.wait
+    _, run = await gateway.wait_for_run(submitted, request.principal, seconds)
+    return run
 
 
 async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:

@@ -33,6 +33,7 @@ async def test_data_of_another_person_is_not_found(gateway: Gateway) -> None:
     for call in (
         partial(queries.task, made.task_id),
         partial(queries.latest_run, made.task_id),
+        partial(queries.run_with_task, made.run_id),
         partial(queries.session, made.session_id),
         partial(queries.messages, made.session_id),
         partial(queries.events, made.session_id),

@@ -37,6 +37,7 @@ _NEWER = (
     *(f"alter table sessions drop column {name}" for name in ("permission_mode", "plan_review")),
     *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
     *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+    "drop table conversations",  # of migration 37
     "drop table history_marks",  # of migration 33
     "drop index inbox_of_chat",
     "drop index inbox_reactions",  # of migration 31

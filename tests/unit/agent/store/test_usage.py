@@ -45,6 +45,31 @@ async def test_a_request_after_a_run_is_added_to_its_usage(
     assert rows == [("big", 0.75, 2, 4, 6, 8), ("small", None, 1, 2, 3, 4)]
 
 
+async def test_requests_without_a_run_have_one_row_a_day_and_no_session(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    later = "2026-02-01T00:00:00.000Z"
+    for principal, now in (("me", T0), ("me", T0), ("you", T0), ("me", later)):
+        add = partial(stores.usage.add_of_person, principal, "small", usage=Usage(1, 2, 3, 4))
+        await database.write(partial(add, cost=0.5, now=now))
+    assert select("select count(*) from usage") == [(3,)]
+
+    async def sums(key: UsageKey) -> list[UsageSum]:
+        return await database.read(partial(stores.usage.sum_by, key, None, None, limit=9))
+
+    assert await sums("model") == [UsageSum("small", Usage(4, 8, 12, 16), 2.0)]
+    assert [(each.key, each.cost) for each in await sums("day")] == [
+        (later[:10], 0.5),
+        (T0[:10], 1.5),
+    ]
+    assert await sums("session") == []
+    used = await database.read(partial(stores.usage.get_of_person, "me", T0[:10]))
+    assert used.cost == 1.5
+
+    await database.write(partial(stores.usage.remove_old, 0, 9, later))
+    assert await sums("model") == [UsageSum("small", Usage(1, 2, 3, 4), 0.5)]
+
+
 async def test_the_usage_of_a_person_is_summed_since_a_day(
     database: Database, stores: Stores
 ) -> None:

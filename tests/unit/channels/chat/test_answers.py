@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.answers import AnswerInput, matches_id
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.answers import ActionAnswers, CommandResult, matches_id
+from internal.channels.chat.answers import ActionAnswers, CommandResult
 from internal.channels.chat.question_text import short_id
 from internal.channels.chat.transport import ChatAction
 from internal.i18n.chat import ChatPhrases

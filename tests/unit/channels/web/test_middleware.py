@@ -10,11 +10,13 @@ from internal.channels.web.errors import HttpError
 from internal.channels.web.middleware import (
     Authentication,
     RateLimiter,
+    RequestMiddleware,
     require_principal,
 )
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
+from tests.support.web_app import TOKEN
 
 
 class Clock:
@@ -64,3 +66,23 @@ async def test_only_the_exact_token_authenticates_the_owner(services: WebService
         assert asked.principal is None
         with pytest.raises(HttpError):
             require_principal(asked)
+
+
+@pytest.mark.parametrize(("method", "retry"), [("GET", None), ("POST", b"false")])
+async def test_a_change_that_timed_out_is_not_to_be_repeated(
+    services: WebServices, method: str, retry: bytes | None
+) -> None:
+    async def time_out(*_: Any) -> Any:
+        raise TimeoutError
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1:8420"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    scope = {"type": "http", "method": method, "path": "/api/tasks", "headers": headers}
+    app = RequestMiddleware(services, time_out, is_public=lambda _: False)
+    await app(scope, time_out, send)
+    assert sent[0]["status"] == 504
+    assert dict(sent[0]["headers"]).get(b"x-should-retry") == retry

@@ -1,5 +1,6 @@
 """Reading and decoding requests."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from internal.channels.web.requests import (
     decode_body,
     decode_query,
     read_body,
+    while_connected,
 )
 from internal.channels.web.schemas import CreateTaskRequest, TasksQuery
 
@@ -47,6 +49,38 @@ async def test_a_too_large_body_is_rejected_with_and_without_a_length() -> None:
 async def test_a_disconnect_within_the_body_is_not_an_error_response() -> None:
     with pytest.raises(ClientDisconnected):
         await read(piece(b"{", more=True), {"type": "http.disconnect"}, headers=JSON)
+
+
+async def test_work_for_a_client_ends_when_it_leaves() -> None:
+    left, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def work() -> None:
+        try:
+            left.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            raise
+
+    with pytest.raises(ClientDisconnected):
+        await while_connected(receive, work())
+    assert is_cancelled.is_set()
+
+    async def answer() -> str:
+        return "done"
+
+    left.clear()
+    assert await while_connected(receive, answer()) == "done"
+
+    async def fail() -> str:
+        raise HttpError(502, "broken", "It broke.")
+
+    with pytest.raises(HttpError):
+        await while_connected(receive, fail())
 
 
 async def test_a_body_that_is_not_json_is_rejected() -> None:

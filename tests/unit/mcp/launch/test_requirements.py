@@ -7,6 +7,7 @@ import pytest
 
 from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.launch.downloaders import PackageCommand
 from internal.mcp.launch.requirements import Requirements, find_requirements
 
 PATH = "/usr/bin:/bin"
@@ -30,70 +31,87 @@ def lacking(
     return find_requirements(definition, able, own_path=str(programs))
 
 
-def test_a_downloader_gets_the_files_and_the_network(programs: Path) -> None:
+def test_what_a_downloader_starts_is_to_be_installed(programs: Path) -> None:
     found = lacking(programs, "uvx", "mcp-server-time", "--zone", "a b")
     assert found is not None
-    uv, uvx = programs / "uv", programs / "uvx"
-    assert found.flags == (
-        f"--read {uv} --read {uvx} --network registries -- {uvx} mcp-server-time --zone 'a b'"
+    assert found.download == PackageCommand(
+        "uvx", "uv", "python", ("mcp-server-time",), args=("--zone", "a b")
     )
-    assert found.advice == (
-        f"commands do not find uvx; isolated commands do not see {uv}, {uvx}; uvx downloads what it"
-        f" starts, and isolated commands have no network; remove it and add it with {found.flags},"
-        " or run uv tool install mcp-server-time and add the program that it installs"
-    )
-    entry = {"command": "uvx", "args": ["mcp-server-time"], "read_only": ["/data"], "risk": "read"}
-    assert found.complete(entry) == {
-        "command": str(uvx),
-        "args": ["mcp-server-time"],
-        "read_only": ["/data", str(uv), str(uvx)],
+    assert found.problem == ("uvx downloads what it starts, and mcp-server-time is not installed")
+    assert (found.is_hopeless, found.network) == (False, "")
+
+
+def test_a_download_that_is_not_understood_needs_the_network(programs: Path) -> None:
+    argv = ("uv", "run", "server.py")
+    found = lacking(programs, *argv)
+    assert found is not None
+    assert (found.download, found.network) == (None, "registries")
+    assert "uv downloads what it starts, and isolated commands have no network" in found.problem
+    completed = found.complete({"command": "uv", "args": [*argv[1:]], "read_only": ["/data"]})
+    assert completed == {
+        "command": str(programs / "uv"),
+        "args": ["run", "server.py"],
+        "read_only": ["/data", str(programs / "uv")],
         "network": "registries",
-        "risk": "read",
     }
+    again = lacking(
+        programs,
+        completed["command"],
+        *completed["args"],
+        read_only=tuple(completed["read_only"]),
+        network=("network(registry.npmjs.org)",),
+    )
+    assert again is None
 
 
 def test_a_complete_definition_lacks_nothing(programs: Path) -> None:
     assert lacking(programs, "sh", "-c", "true") is None
-    complete = lacking(
-        programs,
-        str(programs / "uvx"),
-        "mcp-server-time",
-        read_only=(str(programs),),
-        network=("network(pypi.org)",),
-    )
-    assert complete is None
+    server = programs / "uv"
+    assert lacking(programs, str(server), "version", read_only=(str(programs),)) is not None
+    assert lacking(programs, str(programs / "our-node"), read_only=(str(programs),)) is None
 
 
-def test_a_completed_definition_lacks_nothing(programs: Path) -> None:
-    found = lacking(programs, "uvx", "mcp-server-time")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no-such", "there is no program no-such on this machine"),
+        (
+            "pipx",
+            "there is no program pipx on this machine; install pipx (https://pipx.pypa.io)",
+        ),
+        (
+            "bunx",
+            "there is no program bunx on this machine; install bun (https://bun.sh)",
+        ),
+    ],
+)
+def test_a_missing_program_is_named_with_what_brings_it(
+    programs: Path, name: str, problem: str
+) -> None:
+    found = lacking(programs, name, "x")
     assert found is not None
-    assert (
-        lacking(
-            programs,
-            found.command,
-            *found.args,
-            read_only=found.read_only,
-            network=(found.network,),
-        )
-        is None
-    )
-
-
-def test_a_missing_program_is_named(programs: Path) -> None:
-    found = lacking(programs, "no-such", "x")
-    assert found is not None
-    assert found.advice == "there is no program no-such on this machine"
+    assert (found.problem, found.is_hopeless) == (problem, True)
 
 
 def test_without_hosts_a_downloader_cannot_be_used(programs: Path) -> None:
     able = SandboxCapabilities(isolated=True, path=PATH)
     found = lacking(programs, "npx", "-y", "@scope/server", able=able)
     assert found is not None
-    assert (found.network, found.needs_hosts) == ("", True)
-    assert found.advice == (
-        "npx downloads what it starts, and commands reach no hosts in this sandbox;"
-        " run npm install --global @scope/server and add the program that it installs"
+    assert found.is_hopeless
+    assert found.problem == (
+        "npx downloads what it starts, and commands reach no hosts in this sandbox"
     )
+    assert found.instead == (
+        "run npm install --global @scope/server and add the program that it installs"
+    )
+
+
+def test_a_container_is_refused_where_commands_are_isolated(programs: Path) -> None:
+    found = lacking(programs, "docker", "run", "-i", "mcp/time")
+    assert found is not None
+    assert found.is_hopeless
+    assert found.problem.startswith("docker starts containers with a service of this machine")
+    assert lacking(programs, "sh", able=SandboxCapabilities(path=PATH)) is None
 
 
 def test_arguments_that_exist_are_readable(programs: Path, tmp_path: Path) -> None:
@@ -105,9 +123,12 @@ def test_arguments_that_exist_are_readable(programs: Path, tmp_path: Path) -> No
 
 
 def test_without_isolation_only_the_path_of_the_program_is_needed(programs: Path) -> None:
-    found = lacking(programs, "uvx", "mcp-server-time", able=SandboxCapabilities(path=PATH))
+    found = lacking(programs, "our-node", "x", able=SandboxCapabilities(path=PATH))
     assert found is not None
-    assert found.flags == f"-- {programs / 'uvx'} mcp-server-time"
+    assert found.complete({"args": ["x"]}) == {
+        "command": str(programs / "our-node"),
+        "args": ["x"],
+    }
 
 
 def test_a_program_that_another_one_starts_extends_the_path(programs: Path) -> None:
@@ -115,7 +136,6 @@ def test_a_program_that_another_one_starts_extends_the_path(programs: Path) -> N
     (programs / "server").chmod(0o755)
     found = lacking(programs, str(programs / "server"), env={"PATH": PATH, "A": "1"})
     assert found is not None
-    assert f"--env PATH={programs}:{PATH} --" in found.flags
     assert "a program that it starts is not in their PATH" in found.problem
     entry = {"command": "server", "env": {"A": "1"}}
     assert found.complete(entry)["env"] == {"A": "1", "PATH": f"{programs}:{PATH}"}

@@ -176,7 +176,9 @@ async def test_private_addresses_need_the_setting_and_denied_hosts_win() -> None
         for host in ("internal.example", "meta.example", "localhost", "example.com"):
             request = f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode()
             assert await one.status(request) == "403 Forbidden", host
-        assert len(one.proxy.refused) == 4
+        assert [*one.proxy.refused] == ["example.com:443"]
+        assert [*one.proxy.refused_addresses] == ["internal.example:443", "localhost:443"]
+        assert [*one.proxy.forbidden] == ["meta.example:443"]
         unknown = await one.status(b"CONNECT unknown.example:443 HTTP/1.1\r\n\r\n")
         assert unknown == "502 Bad Gateway"
     async with proxied(EVERY_HOST, names=internal) as one:
@@ -202,6 +204,38 @@ async def test_a_second_request_on_a_connection_is_not_answered_for_another_host
             await one.send(first, b"GET http://evil.example/ HTTP/1.1\r\n\r\n")
             assert not one.proxy.refused  # it went to the first server, which ended the connection
     assert len(server.got) == 1
+
+
+async def test_a_plain_response_says_that_the_connection_ends() -> None:
+    answers = [
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n"
+            b"Keep-Alive: timeout=5\r\nX-Connection: 1\r\n\r\nhello"
+        ),
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\nhello",
+        b"an odd server",
+    ]
+    ends = b"\r\nConnection: close\r\n\r\n"
+    expected = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Connection: 1" + ends + b"hello",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content" + ends,
+        *answers[2:],
+    ]
+    waiting = iter(answers)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(next(waiting))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        site = HostPattern("example.com", subdomains=False, port=port)
+        async with proxied(site) as one:
+            request = f"GET http://example.com:{port}/ HTTP/1.1\r\n\r\n".encode()
+            assert [await one.send(request) for _ in answers] == expected
 
 
 async def test_open_connections_end_with_the_command() -> None:

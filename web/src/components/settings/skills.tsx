@@ -122,6 +122,7 @@ function Review({ name, onClose }: { name: string; onClose: () => void }) {
           <Listed title={s.scripts} items={report.scripts} />
           <Listed title={s.binary} items={report.binary} />
           <Listed title={s.invisible} items={report.invisible.map((one) => `${one.path}:${one.line}:${one.column} ${one.code}`)} />
+          <Listed title={s.lacks} items={report.lacks} />
           <Requested requested={report.requested} rules={rules} onChange={setRules} />
           <h3 className="mt-2 text-dim">SKILL.md</h3>
           <div role="region" aria-label="SKILL.md" tabIndex={0} className="exact max-h-[40vh] overflow-y-auto rounded-lg border border-line p-2">

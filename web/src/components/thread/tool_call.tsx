@@ -60,13 +60,17 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
       {failed !== '' && <span className={line.status === 'denied' ? 'text-warn' : 'text-bad'}> · {failed}</span>}
     </>
   );
-  const declined = line.declined.length > 0 ? (runs?.callDeclined(line.declined) ?? '') : '';
+  const remarks = runs?.callRemarks(line) ?? [];
   return (
     <>
     <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} title={line.title} />} hint={hint} end={end}>
       <ToolDetails line={line} output={output} />
     </ExpandableRow>
-    {declined !== '' && <SentenceRow here={false}>{declined}</SentenceRow>}
+    {remarks.map((remark) => (
+      <SentenceRow key={remark} here={false}>
+        {remark}
+      </SentenceRow>
+    ))}
     </>
   );
 }

@@ -5,15 +5,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import LarkspurError
-from internal.channels.cli.application import McpAdmin, McpReport
+from internal.channels.cli import mcp_entries
+from internal.channels.cli.application import McpAdmin, McpNeeds, McpReport
 from internal.channels.cli.command_output import CommandOutput, one_line
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.commands.confirmation import confirms
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.gateway import running_endpoint
+from internal.channels.cli.commands.gateway import not_running, running_endpoint
 from internal.channels.cli.commands.parser import add_config, add_json, add_server
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, OK, USAGE, WAITING, CliExit
 from internal.channels.cli.mcp_stdio import McpBridge
@@ -23,17 +24,26 @@ from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
 from internal.config import home as home_folder
 from internal.config.home import HomeError
+from internal.normal_forms.urls import split_url
 
 _ACTIONS = ("list", "show", "add", "import", "login", "logout", "test", "review", "remove", "serve")
 _USAGE = (
     "Usage: larkspur mcp [list] | show NAME | add NAME -- COMMAND… | add NAME --url URL"
     " | import FILE [--yes] | login NAME [--open] | logout NAME | test NAME"
-    " | review NAME [--yes] | remove NAME | serve [--server URL]"
+    " | review NAME [--yes] | remove NAME | serve [--server URL] [--print-config CLIENT]"
 )
-_PROJECT_FILE = ".mcp.json"
+_PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
+
+
+class _Prepared(NamedTuple):
+    """A server to add, and what its command needs, None for nothing."""
+
+    name: str
+    entry: Mapping[str, Any]
+    needs: McpNeeds | None
 
 
 def register(subparsers: Subparsers) -> None:
@@ -58,18 +68,32 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--private", action="store_true", help="allow a private address")
     add_json(parser)
     add_config(parser)
-    add_server(parser.add_argument_group("serve"))
+    serving = parser.add_argument_group("serve")
+    add_server(serving)
+    serving.add_argument(
+        "--print-config",
+        nargs="?",
+        const="",
+        type=decode_argument,
+        metavar="CLIENT",
+        help="print the entry of an MCP client; without CLIENT, list the clients",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
     is_whole = args.action in {"list", "serve"}
-    if is_whole == bool(args.what) or (args.rest and args.action != "add"):
+    prints = args.print_config is not None
+    if (
+        is_whole == bool(args.what)
+        or (args.rest and args.action != "add")
+        or (prints and args.action != "serve")
+    ):
         raise CliExit(USAGE, _USAGE)
-    if args.action == "serve":
-        return _serve(args)
     output = CommandOutput(Output(), args.json)
+    if args.action == "serve":
+        return _print_entry(args, context, output) if prints else _serve(args, context)
     servers = context.application().mcp(args.config)
     code = OK
     match args.action:
@@ -95,7 +119,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     return code
 
 
-def _serve(args: Namespace) -> int:
+def _serve(args: Namespace, context: CommandContext) -> int:
     """Be an MCP server on standard input and output, with the tools of the running gateway.
 
     A gateway that is restarted meanwhile may have another address.
@@ -103,7 +127,12 @@ def _serve(args: Namespace) -> int:
     Raises:
         CliExit: no gateway runs or answers at the start.
     """
-    gateway = running_endpoint(args.server)
+    try:
+        gateway = running_endpoint(args.server)
+    except CliExit as error:
+        if error.code != FAILED:
+            raise
+        raise CliExit(FAILED, f"{error} {context.messages('mcp_entry_hint')}") from None
     if not gateway.answers():
         raise CliExit(CONFIG, f"No gateway answers at {gateway.url}.")
 
@@ -117,6 +146,40 @@ def _serve(args: Namespace) -> int:
     return OK
 
 
+def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput) -> int:
+    """Print what a client needs to start `larkspur mcp serve`; without a name, list the clients.
+
+    Raises:
+        CliExit: the client or the URL is unknown, or a path cannot be written into an entry.
+    """
+    if not args.print_config:
+        places = {each.name: each.place for each in mcp_entries.CLIENTS}
+        return output.json(places) if output.as_json else output.rows([*places.items()])
+    known = {each.name: each for each in mcp_entries.CLIENTS}
+    client = known.get(args.print_config)
+    if client is None:
+        facts = {"name": one_line(args.print_config), "names": ", ".join(known)}
+        raise CliExit(USAGE, context.messages("mcp_client_unknown", **facts))
+    if args.server is not None:
+        HttpEndpoint(args.server, str)  # checks the URL
+        if "@" in split_url(args.server).netloc:
+            raise CliExit(USAGE, context.messages("mcp_url_with_login"))
+    home = home_folder.locate()
+    command = mcp_entries.serve_command(home, args.server)
+    if command.problem:
+        raise CliExit(CONFIG, command.problem)
+    entry, adding = client.entry(command), mcp_entries.adding_command(client, command)
+    if output.as_json:
+        return output.json({**command.fields, "place": client.place, "entry": entry, "add": adding})
+    output.line(entry)
+    print_error(context.messages("mcp_entry_place", place=client.place))
+    if adding:
+        print_error(context.messages("mcp_entry_adding", command=adding))
+    if args.server is None and home_folder.find_gateway(home) is None:
+        print_error(not_running(home))
+    return OK
+
+
 def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> int:
     found = servers.servers()
     if not found and not output.as_json:
@@ -125,8 +188,9 @@ def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> 
     if not output.as_json:
         for problem in (problem for one in found for problem in one.problems):
             print_error(one_line(problem, _MAX_COLUMNS))
-        if Path(_PROJECT_FILE).is_file():
-            print_error(context.messages("mcp_project_file", file=_PROJECT_FILE))
+        for file in _PROJECT_FILES:
+            if Path(file).is_file():
+                print_error(context.messages("mcp_project_file", file=file))
     return OK
 
 
@@ -134,7 +198,8 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
     """Add a server.
 
     Raises:
-        CliExit: there is neither a command nor a URL, or both; or the command cannot start.
+        CliExit: there is neither a command nor a URL, or both; the command cannot start, or the
+            answer is no.
     """
     command = list(map(decode_argument, args.rest))
     if bool(command) == bool(args.url):
@@ -156,32 +221,75 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
         )
         if value
     }
-    item = servers.add(args.what, _completed(servers, args, context, entry))
-    print_error(context.messages("mcp_added", name=item.name))
-    return OK
+    needs = _needs(servers, args.what, entry, context)
+    if needs is not None and (needs.download or needs.network):
+        question = "mcp_install_and_add" if needs.download else "add_with_network"
+        _require_yes(question, args, context, name=args.what)
+    prepared = _Prepared(args.what, needs.entry if needs else entry, needs)
+    return _add_entry(servers, prepared, context)
 
 
-def _completed(
-    servers: McpAdmin, args: Namespace, context: CommandContext, entry: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return the entry with what its command needs to start, if a person agrees.
+def _needs(
+    servers: McpAdmin, name: str, entry: Mapping[str, Any], context: CommandContext
+) -> McpNeeds | None:
+    """Return what a command needs to start, after telling it.
 
     Raises:
-        CliExit: it cannot start, or the answer is no; without a terminal there is no answer.
+        CliExit: it cannot start.
     """
-    needs = servers.needs(args.what, entry)
+    needs = servers.needs(name, entry)
     if needs is None:
-        return entry
-    facts = {"name": args.what, "flags": needs.flags, "install": needs.install}
-    lines = [context.messages("mcp_cannot_start", problem=needs.problem, **facts)]
-    lines += [context.messages("mcp_needs", **facts)] if needs.flags else []
-    lines += [context.messages("mcp_install", **facts)] if needs.install else []
+        return None
+    facts = {"name": name, "install": needs.install, "packages": needs.download}
+    lines = []
+    if needs.is_hopeless:
+        lines.append(context.messages("mcp_cannot_start", problem=needs.problem, **facts))
+    if needs.reads and not needs.is_hopeless:
+        lines.append(context.messages("mcp_reads", paths=", ".join(needs.reads), **facts))
+    if needs.download:
+        lines.append(context.messages("mcp_downloads", hosts=", ".join(needs.hosts), **facts))
+    if needs.network:
+        lines.append(context.messages("mcp_network", problem=needs.problem, **facts))
+    if needs.install and not needs.download:
+        lines.append(context.messages("mcp_install", **facts))
     for line in lines:
         print_error(one_line(line, _MAX_COLUMNS))
-    if not needs.flags:
-        raise CliExit(FAILED, context.messages("mcp_not_added", name=args.what))
-    _require_yes("add_with_needs", args, context, name=args.what)
-    return needs.entry
+    if needs.is_hopeless:
+        raise CliExit(FAILED, context.messages("mcp_not_added", name=name))
+    return needs
+
+
+def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) -> int:
+    """Install and add a server, and start a command to list its tools. Return the exit code."""
+    name, entry, needs = prepared
+    if needs is not None and needs.download:
+
+        def report(seconds: int) -> None:
+            key = "mcp_downloading" if seconds else "mcp_downloads_now"
+            text = context.messages(key, packages=needs.download, seconds=seconds)
+            print_error(one_line(text, _MAX_COLUMNS))
+
+        installed = servers.install(name, entry, report)
+        entry = installed.entry
+        if installed.failed_scripts:
+            print_error(context.messages("mcp_without_scripts", packages=needs.download))
+    for sentence in servers.limits(name, entry):
+        print_error(one_line(sentence, _MAX_COLUMNS))
+    servers.add(name, entry)
+    if not entry.get("command"):
+        print_error(context.messages("mcp_added", name=name))
+        return OK
+    try:
+        found = servers.test(name)
+    except LarkspurError as error:
+        print_error(one_line(str(error), _MAX_COLUMNS))
+        print_error(context.messages("mcp_added_unstarted", name=name))
+        return FAILED
+    names = ", ".join(tool for tool, *_ in found.tools)
+    text = context.messages("mcp_tools", name=name, count=len(found.tools), tools=names)
+    print_error(one_line(text, _MAX_COLUMNS))
+    print_error(context.messages("mcp_added", name=name))
+    return OK
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
@@ -205,7 +313,7 @@ def _network(hosts: list[str]) -> str | list[str]:
 def _import(
     servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
 ) -> int:
-    """Show the servers of a file, and add them if a person agrees. None is started.
+    """Show the servers of a file, and add them if a person agrees. Commands are started once.
 
     One that cannot be added is reported, and the others are added.
 
@@ -213,18 +321,35 @@ def _import(
         CliExit: the answer is no; without a terminal there is no answer.
     """
     found = servers.read_file(args.what)
-    for name, _, shown in found:
-        output.line(one_line(f"{name}: {shown}", _MAX_COLUMNS))
-    _require_yes("import_mcp", args, context, name=args.what)
     code = OK
-    for name, entry, _ in found:
+    prepared: list[_Prepared] = []
+    for each in found:
+        output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
+        for note in each.notes:
+            output.line(one_line(f"  {note}", _MAX_COLUMNS))
+        if each.problem:
+            print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
+            code = FAILED
+            continue
         try:
-            servers.add(name, entry)
+            needs = _needs(servers, each.name, each.entry, context)
         except LarkspurError as error:
             print_error(one_line(str(error), _MAX_COLUMNS))
             code = FAILED
+        except CliExit as error:
+            print_error(str(error))
+            code = FAILED
         else:
-            print_error(context.messages("mcp_added", name=name))
+            prepared.append(_Prepared(each.name, needs.entry if needs else each.entry, needs))
+    if not prepared:
+        return code
+    _require_yes("import_mcp", args, context, name=args.what)
+    for one in prepared:
+        try:
+            code = _add_entry(servers, one, context) or code
+        except LarkspurError as error:
+            print_error(one_line(str(error), _MAX_COLUMNS))
+            code = FAILED
     return code
 
 

@@ -1,6 +1,7 @@
 """The generated description of the events is current and complete."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -35,6 +36,19 @@ def test_every_event_and_control_frame_is_described() -> None:
     for name, title in names:
         assert f"\n### {name}\n" in page
         assert title in schema["$defs"]
+
+
+def test_the_page_of_streams_has_all_names_by_their_kind() -> None:
+    page = (DOCS / "streams.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| (`[\w.]+`(?:, `[\w.]+`)*) \|$", page, re.MULTILINE)
+    kinds: dict[str, list[str]] = {
+        "durable": [each.name for each in EVENTS if each.durable and not each.inner],
+        "durable, only with `debug=1`": [e.name for e in EVENTS if e.durable and e.inner],
+        "ephemeral": [each.name for each in EVENTS if not each.durable],
+        "about the stream": [each.name for each in CONTROLS],
+    }
+    assert {kind: re.findall(r"[\w.]+", names) for kind, names in rows} == kinds
+    assert not any(each.inner and not each.durable for each in EVENTS)
 
 
 def test_every_reference_is_defined() -> None:

@@ -8,8 +8,10 @@ from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import (
     NetworkAccess,
     NetworkSetting,
+    network_access,
     network_hosts,
     network_kind,
+    private_access,
     rules_of_network,
     widens_network,
 )
@@ -226,3 +228,28 @@ def test_a_choice_is_compared_with_what_is_allowed(
     allowed: NetworkSetting, chosen: NetworkSetting, widens: bool
 ) -> None:
     assert widens_network(rules_of_network(allowed), chosen) == widens
+
+
+def test_addresses_that_are_written_out_may_be_private_and_names_on_request() -> None:
+    allow = ("127.0.0.1:5432", "localhost:6379", "[fd00::1]:22", "db.example:5432", "*.example")
+    rules = [parse_allow_rule(f"network({host})", {}) for host in allow]
+    access = private_access(network_access(rules, (), ()), names=False)
+    sites = (("127.0.0.1", 5432), ("localhost", 6379), ("fd00::1", 22))
+    assert all(access.permits_private(*site) for site in sites)
+    for site in (("127.0.0.1", 80), ("db.example", 5432), ("a.example", 443), ("127.0.0.2", 5432)):
+        assert not access.permits_private(*site)
+    named = private_access(network_access(rules, (), ()), names=True)
+    assert named.permits_private("db.example", 5432)
+    assert not named.permits_private("db.example", 5433)
+
+
+def test_an_ipv6_address_is_asked_for_and_allowed_like_a_host() -> None:
+    policy = sandboxed("network([::1]:5432)")
+    assert verdict(policy, ["[0:0:0:0:0:0:0:1]:5432"]) == Allowed()
+    asked = verdict(policy, ["[::1]:5433"])
+    assert isinstance(asked, ApprovalNeeded)
+    mapped = network_access([parse_allow_rule("network([::ffff:10.0.0.1]:80)", {})], (), ())
+    assert mapped.permits("10.0.0.1", 80)
+    for wrong in ("network([::1%lo]:80)", "network([10.0.0.1]:80)", "network([::1)"):
+        with pytest.raises(RuleError):
+            parse_allow_rule(wrong, {})

@@ -12,6 +12,7 @@ from internal.agent.domain.events.types import (
     PlanUpdated,
     ResultFinal,
     ToolCompleted,
+    ToolProgress,
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
@@ -22,6 +23,28 @@ from internal.i18n.chat import ChatPhrases
 from tests.support.chat_texts import TOOL_TITLES
 
 EN, ZH = ChatPhrases("en", TOOL_TITLES), ChatPhrases("zh")
+
+
+def test_a_tool_of_a_server_shows_what_it_reports_while_it_runs() -> None:
+    state = RunProgress()
+
+    def output(call: str, text: str) -> bool:
+        event = ToolProgress(node_id=call, k=1, n=1, text=text)
+        return state.apply_output(envelope_of(event))
+
+    for call, name in (("c1", "mcp__wiki__search"), ("c2", "shell")):
+        apply(
+            state,
+            ToolStarted(call_id=call, tool_name=name, arguments={}, iteration=1, risk="read"),
+        )
+    assert output("c1", "begun (1 of 3)\nha\u202elf (2 of 3)\n")
+    assert not output("c1", "\n")
+    assert not output("c2", "secret\n")
+    assert not output("c3", "unknown\n")
+    assert state.lines(EN)[0].endswith(" · ha\\u202elf (2 of 3)")
+    apply(state, ToolCompleted(call_id="c1", tool_name="mcp__wiki__search", duration_ms=1))
+    assert not output("c1", "late\n")
+    assert "of 3" not in "".join(state.lines(EN))
 
 
 def test_the_state_follows_the_events() -> None:
@@ -205,6 +228,10 @@ def test_the_lines_of_subtasks_are_between_the_plan_and_the_calls() -> None:
     assert len(lines) == 43
 
 
-def apply(state: RunProgress, event: Event) -> None:
+def envelope_of(event: Event) -> bytes:
     ids = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
-    state.apply(event.name, encode_envelope(wrap_event(ids, event, "2026-01-31T08:00:00.000Z", 1)))
+    return encode_envelope(wrap_event(ids, event, "2026-01-31T08:00:00.000Z", 1))
+
+
+def apply(state: RunProgress, event: Event) -> None:
+    state.apply(event.name, envelope_of(event))

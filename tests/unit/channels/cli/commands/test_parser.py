@@ -45,7 +45,7 @@ def test_text_must_not_be_blank() -> None:
         ("models --json forget --config X m", {"json": True, "config": "X", "model": "m"}),
         ("mcp add --yes NAME", {"action": "add", "what": "NAME", "yes": True}),
         ("mcp --yes add NAME", {"action": "add", "what": "NAME", "yes": True}),
-        ("skills review --yes NAME", {"action": "review", "what": "NAME", "yes": True}),
+        ("skills review --yes NAME", {"action": "review", "what": ["NAME"], "yes": True}),
         ("pair remove --local ID", {"action": "remove", "id": "ID", "local": True}),
         ("say ID a --local b", {"id": "ID", "text": ["a", "b"], "local": True}),
         ("say ID a --local -- --b", {"id": "ID", "text": ["a", "--b"], "local": True}),

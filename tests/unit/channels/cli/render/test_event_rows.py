@@ -110,6 +110,12 @@ def test_a_call_that_changed_trusted_files_names_them() -> None:
     assert text(line).startswith("Created or changed: .git/hooks/pre-commit, AGENTS.md. ")
 
 
+def test_a_call_names_what_its_server_logged() -> None:
+    _, line = ROWS.tool({}, completed(metadata={"logged": ["disk\x1b[1m full"]}), 60)
+    assert text(line).startswith("The server logged an error: disk")
+    assert "\x1b" not in text(line)
+
+
 def test_a_denied_call_names_the_rule_that_would_allow_it() -> None:
     denied = {"denied": True, "what": "rm x\nls", "rules": ["shell(rm x)"]}
     lines = [text(line) for line in ROWS.tool({}, completed(metadata=denied), 60)]

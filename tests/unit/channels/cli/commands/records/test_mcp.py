@@ -1,15 +1,17 @@
 """`larkspur mcp`."""
 
 import json
+import os
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.errors import LarkspurError
-from internal.channels.cli.exit_codes import FAILED, OK, USAGE, WAITING
+from internal.channels.cli.exit_codes import CONFIG, FAILED, OK, USAGE, WAITING
 from tests.support.mcp_servers import HOSTILE
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
@@ -26,7 +28,7 @@ def test_a_server_is_added_tested_reviewed_and_removed(run: CommandRunner) -> No
     added = run("mcp", "add", "tested", *options, "--", *SERVER, "hidden")
     assert (added.code, states(run)) == (OK, [("not reviewed", 0)])
     assert "larkspur mcp review tested" in added.err
-    assert "not known before a test" in run("mcp", "show", "tested").out
+    assert "tested starts. Its tools (1): mcp__tested__echo\n" in added.err
     assert run("mcp", "test", "tested").code == OK
     refused = run("mcp", "review", "tested")
     assert (refused.code, states(run)) == (WAITING, [("not reviewed", 0)])
@@ -86,19 +88,27 @@ def test_a_server_that_does_not_start_says_why(run: CommandRunner) -> None:
     assert states(run) == [("not reviewed", 0)]
 
 
-def test_a_program_outside_of_path_is_added_with_its_path_after_a_yes(
+def test_a_program_outside_of_path_is_added_with_its_path(
     run: CommandRunner, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     program = tmp_path / "own-server"
-    program.write_text("#!/bin/sh\n")
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(SERVER)} plain\n")
     program.chmod(0o755)
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
-    refused = run("mcp", "add", "tested", "--", "own-server", "x")
-    assert (refused.code, states(run)) == (WAITING, [])
-    assert "tested cannot start: commands do not find own-server.\n" in refused.err
-    assert f"It needs these options: -- {program} x\n" in refused.err
-    assert run("mcp", "add", "tested", "--yes", "--", "own-server", "x").code == OK
+    assert run("mcp", "add", "tested", "--", "own-server", "x").code == OK
     assert f"\n{program} x\n" in run("mcp", "show", "tested").out
+
+
+def test_a_server_that_was_never_accepted_is_replaced(run: CommandRunner) -> None:
+    failed = run("mcp", "add", "tested", "--risk", "read", "--", *SERVER, "exits")
+    assert failed.code == FAILED
+    assert "it exited with 7: starting on stderr" in failed.err
+    assert "Adding it again replaces it." in failed.err
+    assert run("mcp", "add", "tested", "--", *SERVER, "plain").code == OK
+    run("mcp", "review", "tested", "--yes")
+    with pytest.raises(LarkspurError, match="already; remove it first: larkspur mcp remove tested"):
+        run("mcp", "add", "tested", "--", *SERVER, "plain")
+    assert states(run) == [("offered", 5)]
 
 
 def test_a_program_that_does_not_exist_is_not_added(run: CommandRunner) -> None:
@@ -132,11 +142,11 @@ def test_an_isolated_server_that_was_added_without_its_files_says_what_it_lacks(
 ) -> None:
     run("mcp", "add", "tested", "--", *SERVER, "plain")
     environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
-    with pytest.raises(LarkspurError, match=r"remove it and add it with --read ") as caught:
+    with pytest.raises(LarkspurError, match=r"; add it with: larkspur mcp add ") as caught:
         run("mcp", "test", "tested")
-    flags = shlex.split(str(caught.value).partition(" add it with ")[2].removesuffix("."))
-    run("mcp", "remove", "tested")
-    assert run("mcp", "add", "tested", *flags).code == OK
+    command = str(caught.value).partition("; add it with: larkspur ")[2].removesuffix(".")
+    assert "--read " in command
+    assert run(*shlex.split(command)).code == OK
     assert run("mcp", "test", "tested").code == OK
 
 
@@ -163,3 +173,53 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
     assert (found.code, found.message) == (USAGE, "--env must be NAME=VALUE.")
     with pytest.raises(LarkspurError, match="no MCP server none"):
         run("mcp", "show", "none")
+
+
+def test_the_file_of_an_editor_is_imported_with_what_was_changed(
+    run: CommandRunner, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    environ["LEVEL"] = "low"
+    file = tmp_path / "mcp.json"
+    command = json.dumps(SERVER[0])
+    args = json.dumps([*SERVER[1:], "plain"]).removesuffix("]")
+    file.write_text(
+        f"""{{"servers": {{  // of an editor
+          "My clock": {{
+            "command": {command},
+            "args": {args}, "${{input:level}}", "${{env:LEVEL}}", "${{N:-no}}"],
+          }},
+          "socket": {{"type": "ws", "url": "wss://example.com"}},
+        }}}}"""
+    )
+    imported = run("mcp", "import", str(file), "--yes")
+    assert imported.code == FAILED
+    assert "plain '${LEVEL}' '${LEVEL}' '${N:-no}'" in imported.out
+    assert "'My clock' is called my-clock here." in imported.out
+    assert "${input:level} is the variable LEVEL of Larkspur." in imported.out
+    assert "socket: WebSocket is no transport of the protocol" in imported.err
+    assert "plain low low no" in run("mcp", "show", "my-clock").out
+
+
+def test_the_entry_of_a_client_is_printed_or_the_clients_are_listed(
+    run: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "other"
+    monkeypatch.setenv("LARKSPUR_HOME", str(home))
+    names = [line.split()[0] for line in run("mcp", "serve", "--print-config").out.splitlines()]
+    assert {"claude-code", "codex", "gemini", "cursor", "vscode"} <= set(names)
+    printed = run("mcp", "serve", "--print-config", "codex", "--server", "https://a.example")
+    entry = tomllib.loads(printed.out)["mcp_servers"]["larkspur"]
+    assert Path(entry["command"]).is_absolute()
+    assert os.access(entry["command"], os.X_OK)
+    assert entry["args"] == ["mcp", "serve", "--server", "https://a.example"]
+    assert entry["env"] == {"LARKSPUR_HOME": str(home)}
+    assert "codex mcp add larkspur" in printed.err
+    assert f"looked for in {home}" in run("mcp", "serve", "--print-config", "cursor").err
+    assert run("mcp", "serve", "--print-config", "zed", "--json").json["entry"]
+    unknown = run("mcp", "serve", "--print-config", "nope")
+    assert (unknown.code, "claude-code, claude-desktop" in unknown.message) == (USAGE, True)
+    assert run("mcp", "list", "--print-config", "codex").code == USAGE
+    login = run("mcp", "serve", "--print-config", "codex", "--server", "https://a:canary@b.example")
+    assert (login.code, "canary" in login.message + login.out) == (USAGE, False)
+    monkeypatch.setenv("LARKSPUR_HOME", "/srv/$HOME")
+    assert run("mcp", "serve", "--print-config", "codex").code == CONFIG

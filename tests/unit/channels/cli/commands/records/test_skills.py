@@ -1,5 +1,6 @@
 """`larkspur skills`."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ def source(tmp_path: Path) -> Path:
     (folder / "scripts").mkdir(parents=True)
     header = "name: reports\ndescription: Writes reports.\nallowed-tools: Bash(git *)"
     (folder / "SKILL.md").write_text(f"---\n{header}\n---\nsee\u202ethis")
-    (folder / "scripts" / "run.py").write_text("1")
+    (folder / "scripts" / "run.py").write_text("import a_package_of_the_test")
     return folder
 
 
@@ -89,7 +90,7 @@ def test_the_check_of_a_folder_names_what_is_unusual(run: CommandRunner, source:
     assert found.code == FAILED
     assert "differs from the folder's, other" in found.out
     with pytest.raises(LarkspurError, match="is missing"):
-        run("skills", "check", str(source.parent))
+        run("skills", "check", str(renamed / "scripts"))
 
 
 def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
@@ -98,3 +99,45 @@ def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
         assert (found.code, found.message[:6]) == (USAGE, "Usage:")
     with pytest.raises(LarkspurError, match="no skill 'none'"):
         run("skills", "show", "none")
+
+
+def test_a_review_names_what_commands_lack_for_the_scripts(
+    run: CommandRunner, source: Path, environ: dict[str, str]
+) -> None:
+    run("skills", "add", str(source))
+    assert "lacking" not in run("skills", "show", "reports").out
+    environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
+    shown = run("skills", "show", "reports").out
+    assert "lacking: Its scripts need the Python packages a-package-of-the-test, which" in shown
+    requirements = Path(environ["HOME"], "packages.txt")
+    requirements.write_text("A_package.of-the-test==1.0\n")
+    environ["LARKSPUR_SANDBOX__PACKAGES"] = str(requirements)
+    assert "lacking" not in run("skills", "show", "reports").out
+
+
+def test_a_collection_is_added_and_reviewed_in_one_go(
+    run: CommandRunner, source: Path, tmp_path: Path
+) -> None:
+    collection = tmp_path / "collection"
+    for name in ("reports", "charts"):
+        folder = collection / "plugins" / "office" / "skills" / name
+        shutil.copytree(source, folder)
+        text = (folder / "SKILL.md").read_text().replace("name: reports", f"name: {name}")
+        (folder / "SKILL.md").write_text(text)
+    assert run("skills", "check", str(collection)).code == OK
+    (collection / "empty").mkdir()
+    (collection / "empty" / "SKILL.md").write_text("")
+    added = run("skills", "add", str(collection))
+    assert added.code == FAILED
+    assert f"{collection}/empty/SKILL.md, line 1: the skill has no description" in added.err
+    assert "Added 2 skills: charts, reports. They are not used before a review" in added.err
+    refused = run("skills", "review", "--all")
+    assert (refused.code, state(run)) == (WAITING, ["not reviewed"] * 2)
+    assert refused.out.count("scripts/run.py") == 2
+    assert run("skills", "review", "--all", "--rule", "shell(git *)").code == USAGE
+    assert run("skills", "review", "--all", "reports").code == USAGE
+    assert run("skills", "review", "--all", "--yes").code == OK
+    assert state(run) == ["offered"] * 2
+    assert "No skill needs a review" in run("skills", "review", "--all").err
+    assert run("skills", "remove", "reports", "charts").code == OK
+    assert state(run) == []

@@ -1,0 +1,115 @@
+"""The fields of `POST /v1/responses`, and what is done with each."""
+
+from internal.agent.domain.errors import InvalidRequest
+from internal.channels.web.completions.fields import Field, FieldTable
+
+INCLUDABLE = frozenset(
+    {
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+        "file_search_call.results",
+        "message.input_image.image_url",
+        "reasoning.encrypted_content",
+        "web_search_call.action.sources",
+        "web_search_call.results",
+    }
+)
+"""What `include` can ask for without effect: parts of items that a response does not have."""
+
+RESPONSE_FIELDS = FieldTable(
+    (
+        Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`"),
+        Field(("input",), "honoured", "a text, or items, see above"),
+        Field(("instructions",), "honoured", "as messages of the role `system`"),
+        Field(("stream",), "honoured", "the text as it is written"),
+        Field(
+            ("previous_response_id",), "honoured", "continues the session of that response of yours"
+        ),
+        Field(
+            ("tools", "tool_choice"),
+            "without effect",
+            "the agent uses the tools of the gateway; a choice that demands another one is refused",
+        ),
+        Field(
+            ("parallel_tool_calls", "max_tool_calls"),
+            "without effect",
+            "the agent decides how it uses its tools",
+        ),
+        Field(
+            ("text.format",),
+            "refused",
+            "answers with a schema are given by `larkspur -p --json-schema`",
+            ({"type": "text"},),
+        ),
+        Field(
+            ("include",),
+            "without effect",
+            "a response has no such items; `message.output_text.logprobs` is refused",
+        ),
+        Field(("background",), "refused", "follow a task at `GET /api/tasks/{task_id}`", (False,)),
+        Field(("background_options", "access_programs"), "without effect", "they are OpenAI's own"),
+        Field(
+            ("conversation",),
+            "refused",
+            "send `previous_response_id` or the header `x-larkspur-session`",
+        ),
+        Field(("prompt",), "refused", "there are no stored prompts"),
+        Field(("top_logprobs",), "refused", "a run has no probabilities of tokens", (0,)),
+        Field(("moderation",), "refused", "nothing is moderated"),
+        Field(
+            ("temperature",),
+            "without effect",
+            "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
+        ),
+        Field(
+            ("max_output_tokens",),
+            "without effect",
+            "a run has the limits of the [settings](settings.md); honoured by `larkspur-plain`",
+        ),
+        Field(
+            ("top_p", "reasoning", "text.verbosity"),
+            "without effect",
+            "a run thinks and writes as the model of the settings does",
+        ),
+        Field(
+            ("truncation", "context_management", "image"),
+            "without effect",
+            "the gateway shortens a conversation that is too long for the model",
+        ),
+        Field(
+            ("store",),
+            "without effect",
+            "each run is stored with its session; `larkspur-plain` stores nothing",
+        ),
+        Field(("metadata",), "without effect", "it is returned with the response, and not stored"),
+        Field(
+            ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+            "without effect",
+            "the gateway decides what a provider caches",
+        ),
+        Field(
+            ("service_tier", "stream_options"),
+            "without effect",
+            "they are about the speed and the price at a provider",
+        ),
+        Field(
+            ("user",),
+            "honoured",
+            "no conversation of another user is continued; the token says who asks",
+        ),
+        Field(("safety_identifier",), "without effect", "the token says who asks"),
+    ),
+    "such as `client_metadata` of Codex",
+)
+"""The fields of `POST /v1/responses`."""
+
+
+def check_included(include: tuple[str, ...]) -> None:
+    """Check what a response is to include.
+
+    Raises:
+        InvalidRequest: it is a part that a response could have, but does not.
+    """
+    for name in include:
+        if name not in INCLUDABLE:
+            raise InvalidRequest(f"include: {name[:80]} is not supported.")
