@@ -40,7 +40,7 @@ class _Relay(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         headers = {each: self.headers[each] for each in _PASSED if each in self.headers}
-        request = urllib.request.Request(f"{PLACES[name]}/{path}", headers=headers)  # noqa: S310
+        request = urllib.request.Request(f"{PLACES[name]}/{path}", headers=headers)  # noqa: S310 - https only
         try:
             response = urllib.request.urlopen(request, timeout=120)  # noqa: S310 - https only
         except urllib.error.HTTPError as error:
@@ -65,7 +65,7 @@ class _Relay(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its parent
         pass
 
 
