@@ -64,6 +64,7 @@ async def _tried(
 ) -> Row:
     """Add a server by a command and what Larkspur then says, review it, and call its tool."""
     added = await _add(declared, home, environ, command)
+    remarks = [declared.remark] if declared.remark else []
     row: Row = {
         "registry": declared.registry,
         "hints": [_without(home, each) for each in added.hints],
@@ -72,10 +73,12 @@ async def _tried(
         "tools": added.tools,
     }
     if added.problem:
-        return {**row, "verdict": "does not work", "notes": [shortened(added.problem)]}
+        # Behind the lines that tell of its download.
+        reason = "".join(added.problem.rpartition("The MCP server")[1:])
+        return {**row, "verdict": "does not work", "notes": [shortened(reason), *remarks]}
     await _larkspur(environ, "mcp", "review", declared.name, "--yes", home=home)
     further = await _call(declared, home, environ)
-    notes = [*further.pop("notes"), *([declared.remark] if declared.remark else [])]
+    notes = [*further.pop("notes"), *remarks]
     verdict: Verdict = "works" if not added.hints else "works with a note"
     if further.pop("failed"):
         verdict = "does not work"
