@@ -40,11 +40,12 @@ PAGES = (
 
 def versions(packages: Iterable[str]) -> str:
     """Return the packages of a row with their versions, without the words of their registry."""
-    return ", ".join(f"`{each.removeprefix('npm:').removeprefix('go:')}`" for each in packages)
+    plain = (each.removeprefix("npm:").removeprefix("go:").partition("+")[0] for each in packages)
+    return ", ".join(f"`{each}`" for each in plain)
 
 
 def _cell(text: object) -> str:
-    return re.sub(r"([|<\[])", r"\\\1", str(text)).replace("\n", " ")
+    return re.sub(r"([|<])", r"\\\1", str(text)).replace("\n", " ")
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

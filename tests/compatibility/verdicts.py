@@ -57,6 +57,7 @@ def outcomes(output: str) -> list[Outcome]:
 def shortened(text: str) -> str:
     """Return the start of an error in one line, without addresses of this run."""
     line = " ".join(_ANSI.sub("", text).split())
+    line = re.sub(r",? ?['\"]request_id['\"]: ?['\"]\w+['\"]", "", line)
     line = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1", line)
     line = re.sub(r"/(?:tmp|root|home)/\S+", "…", line)
     return line if len(line) <= MAX_WORDS else line[:MAX_WORDS].rstrip() + " …"
