@@ -32,7 +32,6 @@ TOP = {
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}
 MAX_MODULE_LINES = 800
-MIN_MIRRORED = 0.75
 
 
 def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
@@ -181,20 +180,6 @@ def test_terms_of_the_glossary_exist_in_the_code() -> None:
     assert {
         term for term in terms if not re.search(rf"^class {term}\b", code, re.MULTILINE)
     } == set()
-
-
-def test_most_modules_have_a_test_module_of_their_name() -> None:
-    sources = [
-        path.relative_to(ROOT / "internal")
-        for path in modules("internal")
-        if path.name != "__init__.py"
-    ]
-    mirrored = [
-        path
-        for path in sources
-        if list((ROOT / "tests" / "unit" / path.parent).glob(f"test_{path.stem}*.py"))
-    ]
-    assert len(mirrored) / len(sources) >= MIN_MIRRORED
 
 
 def test_nothing_is_left_for_later() -> None:

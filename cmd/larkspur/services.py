@@ -19,7 +19,7 @@ from ksuid import Ksuid
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
-from internal.agent.app.files.changed_files import ChangedFiles, ChangeRecorder
+from internal.agent.app.files.changed_files import ChangedFiles
 from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
@@ -114,6 +114,7 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.workspace_changes.change_log import WorkspaceChangeLog
+from larkspur.capabilities import make_capabilities
 from larkspur.extensions import (
     denied_hosts,
     open_mcp_servers,
@@ -557,7 +558,6 @@ def _run_services(services: Services) -> RunServices:
         services.clock,
         services.workspaces.find,
         services.workspaces.create,
-        services.hooks,
     )
 
 
@@ -718,18 +718,17 @@ def _coordinator(
         folders=folders,
         worktrees=services.workspaces.worktrees,
     )
-    changes = ChangeRecorder(database, stores, services.changes, folders=folders)
+    run_services = _run_services(services)
+    capabilities = make_capabilities(services, run_services, artifacts)
     executor = ToolExecutor(
         tools,
         services.files,
         artifacts,
-        changes=changes,
         clock=clock,
         outputs=stores.call_outputs,
         limits=ExecutionLimits(agent.tool_concurrency, agent.tool_timeout_seconds),
-        hooks=services.hooks,
+        capabilities=capabilities,
     )
-    run_services = _run_services(services)
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(
@@ -749,19 +748,14 @@ def _coordinator(
             artifacts=artifacts,
             input_files=input_files,
             images=RequestImages(attachments),
+            capabilities=capabilities,
             repairs=services.repairs,
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
-        completer=RunCompleter(
-            run_services,
-            artifacts,
-            services.keeper,
-            changes=changes,
-            recipients=services.question_recipients,
-        ),
+        completer=RunCompleter(run_services, capabilities, recipients=services.question_recipients),
         recovery=services.recovery,
-        commands=services.commands,
-        keeper=services.keeper,
+        capabilities=capabilities,
+        host=services.keeper.host,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 _NOISE = re.compile(
     r"\s*at .+|Node\.js v\d.*|[\s^~-]+|[{}\[\]();,]+|\(Use `node .*"
+    r"|(?:errno|code|syscall|hostname|address|port|spawnargs): .*|npm (?:error|ERR!) \d+"
     r"|Traceback \(most recent call last\):|During handling of the above exception.*"
     r"|[|+\s-]+|(?:\| )+Traceback .*"
     r"|npm (?:error|ERR!)\s*(?:A complete log of this run.*|.*-debug-\d*\.log|Log files .*)?"
@@ -23,7 +24,7 @@ def end_of_output(lines: Iterable[str], max_chars: int) -> str:
     """
     written = [" ".join(line.split()) for line in lines]
     telling = [line for line in _without_frames(written) if line and not _NOISE.fullmatch(line)]
-    text = " / ".join(telling or filter(None, written))
+    text = " / ".join(telling or filter(None, written)).removesuffix(".")
     return text if len(text) <= max_chars else _CUT + text[len(_CUT) - max_chars :]
 
 

@@ -465,7 +465,8 @@ class McpServers:
             home = await asyncio.to_thread(self._home_of, session_id)
         except StoreUnavailable as error:
             raise ServerFailure(str(error)) from error
-        read_only = (*definition.read_only, *((definition.cwd,) if definition.cwd else ()))
+        seen = definition.cwd and definition.cwd not in definition.writable
+        read_only = (*definition.read_only, *((definition.cwd,) if seen else ()))
         return SandboxCommand(
             (definition.command, *definition.args),
             definition.cwd or home,

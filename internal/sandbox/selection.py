@@ -78,7 +78,7 @@ class Inspection(NamedTuple):
 
 
 @asynccontextmanager
-async def open_sandbox(  # noqa: PLR0913 - each is chosen by name
+async def open_sandbox(
     provider: Provider,
     homes: SessionFolders,
     private: PrivatePlaces,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
@@ -68,6 +68,78 @@ def test_a_row_that_cannot_be_rendered_is_shown_as_text(
     expect(thread.get_by_text('{"broken":"row"}')).to_be_visible()
     send(page, "go on")
     expect(thread.get_by_text("Next answer.")).to_be_visible()
+
+
+STORED = {
+    "larkspur.preferences": [
+        '{"language":"fr","theme":7,"notify":"yes"}',
+        "null",
+        "[1]",
+        "no JSON",
+    ],
+    "larkspur.options.new": ['{"mode":"everything","model":3}', "null", '"text"'],
+    "larkspur.draft.new.files": ['[null,{"name":1}]', "{}", "7"],
+}
+
+
+@pytest.mark.slow
+def test_what_another_version_has_stored_does_not_empty_the_page(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    page = enter(serve(script([NEXT])))
+    for key, values in STORED.items():
+        for value in values:
+            page.evaluate("([key, value]) => localStorage.setItem(key, value)", [key, value])
+            page.reload()
+            expect(page.locator("#message")).to_be_editable()
+    send(page, "go on")
+    expect(page.get_by_test_id("thread").get_by_text("Next answer.")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_part_that_cannot_be_rendered_leaves_the_others(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    page = enter(serve(script([NEXT])))
+    send(page, "go on")
+    status(page, "completed")
+    panel = page.get_by_role("complementary", name="Plan, usage and files")
+    page.evaluate(
+        """() => window.larkspur.sessionStore.setState(({ state }) => ({
+          state: { ...state, runs: state.runs.map((run) => ({ ...run, usage: null })) },
+        }))"""
+    )
+    expect(panel.get_by_role("alert")).to_contain_text("This part of the page cannot be shown.")
+    expect(page.get_by_test_id("thread").get_by_text("Next answer.")).to_be_visible()
+    accessible(page)
+    page.reload()  # the events are whole
+    expect(page.get_by_test_id("thread").get_by_text("Next answer.")).to_be_visible()
+    expect(panel.get_by_role("tablist")).to_be_visible()
+    page.evaluate(
+        """() => window.larkspur.sessionStore.setState(({ state }) => ({
+          state: { ...state, runs: 7 },
+        }))"""
+    )
+    expect(page.get_by_role("alert").first).to_be_visible()
+    page.get_by_role("link", name="New session").first.click()
+    expect(page.locator("#message")).to_be_editable()
+
+
+@pytest.mark.slow
+def test_an_event_of_an_unknown_form_is_left_out(serve: Serve, script: Any, enter: Open) -> None:
+    page = enter(serve(script([NEXT])))
+    send(page, "go on")
+    status(page, "completed")
+
+    def spoil(route: Route) -> None:
+        reply = route.fetch()
+        found = reply.json()
+        found["events"][1]["event"]["payload"] = None
+        route.fulfill(response=reply, json=found)
+
+    page.route("**/api/sessions/*/events?*", spoil)
+    page.reload()
+    expect(page.get_by_test_id("thread").get_by_text("Next answer.")).to_be_visible()
 
 
 def test_the_content_security_policy_forbids_inline_and_foreign_code(

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,14 @@ async def test_names_have_private_addresses_only_where_the_owner_allows_them(
     command = ("--network", "db.example:5432", "--private", "--", *DATABASE_SERVER)
     await larkspur(environ, "add", "db", "--yes", *command)
     assert "also with private addresses" in await larkspur(environ, "show", "db")
+
+
+async def test_a_server_writes_in_the_folder_in_which_it_works(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    script = f"touch saved; exec {shlex.join(DATABASE_SERVER)}"
+    options = ("--cwd", str(project), "--write", str(project), "--read", DATABASE_SERVER[-1])
+    await larkspur(environ, "add", "db", "--yes", *options, "--", "bash", "-c", script)
+    assert (project / "saved").exists()

@@ -42,7 +42,9 @@ class Person:
         programs = self.home / ".local" / "bin"
         programs.mkdir(parents=True)
         for name in ("uv", "uvx"):
-            shutil.copy(UV / name, programs / name)
+            found = shutil.which(name, path=f"{UV}:{environ['PATH']}")
+            assert found is not None, "uv is not installed; make setup does so"
+            shutil.copy(found, programs / name)
 
     @property
     def packages(self) -> Path:
@@ -107,6 +109,15 @@ async def test_uvx_in_the_home_is_added_by_one_command_and_stays_as_it_is(person
     assert person.entry("lake")["package"] == "lake-server==2.0"
 
 
+async def test_variables_stay_as_they_are_written(person: Person) -> None:
+    command = ("--", "uvx", "lake-server", "", "--key=${LAKE_KEY}")
+    added = await person.mcp("add", "lake", "--yes", *command, LAKE_KEY="canary-4711")
+    assert added.code == OK, added.output
+    entry = person.entry("lake")
+    assert (entry["args"], entry["download"]) == (["", "--key=${LAKE_KEY}"], [*command[1:]])
+
+
+@pytest.mark.needs("program:npx")
 async def test_npx_is_added_by_one_command(person: Person) -> None:
     person.index.publish_npm("lake-server", "3.1.0")
     added = await person.mcp("add", "lake", "--yes", "--", "npx", "-y", "lake-server")

@@ -6,6 +6,7 @@ import { onLogin } from './api/login';
 import { Composer } from './components/composer/composer';
 import { DecisionBar } from './components/decision/decision_bar';
 import { ConnectionStatus } from './components/layout/connection_status';
+import { ErrorBoundary } from './components/layout/error_boundary';
 import { Header } from './components/layout/header';
 import { Sidebar, type PageName } from './components/layout/sidebar';
 import { Conversation } from './components/thread/conversation';
@@ -104,12 +105,21 @@ export function App() {
       </Suspense>
     ) : null;
   const sidebar = (
-    <Sidebar
-      session={session}
-      page={page}
-      onShortcuts={() => setOverlay('shortcuts')}
-      onNavigate={closeOverlay}
-    />
+    <ErrorBoundary part="sidebar">
+      <Sidebar
+        session={session}
+        page={page}
+        onShortcuts={() => setOverlay('shortcuts')}
+        onNavigate={closeOverlay}
+      />
+    </ErrorBoundary>
+  );
+  const panel = (
+    <ErrorBoundary part={`panel:${session}`}>
+      <Suspense fallback={null}>
+        <SidePanel />
+      </Suspense>
+    </ErrorBoundary>
   );
   return (
     <div className="flex h-full">
@@ -125,36 +135,46 @@ export function App() {
         )}
         {Page !== null ? (
           <>
-            <Suspense fallback={<div className="flex-1" />}>
-              <Page onMenu={() => setOverlay('menu')} section={settings?.section} />
-            </Suspense>
+            <ErrorBoundary part={`${page}:${settings?.section ?? ''}`}>
+              <Suspense fallback={<div className="flex-1" />}>
+                <Page onMenu={() => setOverlay('menu')} section={settings?.section} />
+              </Suspense>
+            </ErrorBoundary>
             {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
           </>
         ) : (
           <>
-            <Header
-              session={session}
-              me={me.data}
-              onMenu={() => setOverlay('menu')}
-              onPanel={() => (wide ? setHasPanel((shown) => !shown) : setOverlay('panel'))}
-            />
-            <Conversation key={session ?? 'new'} session={session} me={me.data} />
-            {session !== null && <DecisionBar key={`decision:${session}`} session={session} />}
-            <Composer
-              key={`composer:${session ?? 'new'}`}
-              session={session}
-              me={me.data}
-              onStarted={(id) => navigate(`/sessions/${id}`)}
-              login={login}
-            />
+            <ErrorBoundary part={`header:${session}`}>
+              <Header
+                session={session}
+                me={me.data}
+                onMenu={() => setOverlay('menu')}
+                onPanel={() => (wide ? setHasPanel((shown) => !shown) : setOverlay('panel'))}
+              />
+            </ErrorBoundary>
+            <ErrorBoundary part={`conversation:${session ?? 'new'}`}>
+              <Conversation key={session ?? 'new'} session={session} me={me.data} />
+            </ErrorBoundary>
+            {session !== null && (
+              <ErrorBoundary part={`decision:${session}`}>
+                <DecisionBar key={`decision:${session}`} session={session} />
+              </ErrorBoundary>
+            )}
+            <ErrorBoundary part={`composer:${session}`}>
+              <Composer
+                key={`composer:${session ?? 'new'}`}
+                session={session}
+                me={me.data}
+                onStarted={(id) => navigate(`/sessions/${id}`)}
+                login={login}
+              />
+            </ErrorBoundary>
           </>
         )}
       </main>
       {session !== null && hasPanel && wide && (
         <aside className="w-[300px] flex-none border-l border-line" aria-label={t.panel}>
-          <Suspense fallback={null}>
-            <SidePanel />
-          </Suspense>
+          {panel}
         </aside>
       )}
       <Suspense fallback={null}>
@@ -165,7 +185,7 @@ export function App() {
       )}
       {overlay === 'panel' && (
         <Drawer side="right" label={t.panel} onClose={closeOverlay}>
-          <SidePanel />
+          {panel}
         </Drawer>
       )}
         {overlay === 'palette' && (

@@ -4,6 +4,7 @@ import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { BASE, movedAddress } from './api/address';
 import { App } from './app';
+import { ErrorBoundary } from './components/layout/error_boundary';
 import { useSessionStore } from './state/session_store';
 import { logInFromAddress } from './api/login';
 import { startCatalog } from './i18n/catalog';
@@ -30,7 +31,9 @@ async function start(): Promise<void> {
     <StrictMode>
       <QueryClientProvider client={queries}>
         <Router base={BASE}>
-          <App />
+          <ErrorBoundary part="page" whole>
+            <App />
+          </ErrorBoundary>
         </Router>
       </QueryClientProvider>
     </StrictMode>,

@@ -120,7 +120,13 @@ class McpAdmin:
     def read_file(self, path: str) -> list[ImportedServer]:
         """Return the servers in a file, such as a `.mcp.json`."""
         return [
-            ImportedServer(each.name, each.entry, _shown(each.entry), each.notes, each.problem)
+            ImportedServer(
+                each.name,
+                each.entry,
+                _shown(each.entry),
+                (*each.notes, *_granted(each.entry)),
+                each.problem,
+            )
             for each in read_servers(Path(path))
         ]
 
@@ -134,6 +140,11 @@ class McpAdmin:
         if report.is_isolated or report.host:
             return _report(report)
         return _report(report, ("isolation", "none: it reads and reaches what Larkspur can"))
+
+    def try_isolated(self, name: str) -> McpReport | None:
+        """Start a server like `test`, but only in isolation; None without it."""
+        report = asyncio.run(self._test(name, only_isolated=True))
+        return _report(report) if report.is_isolated else None
 
     def accept(self, report: McpReport) -> None:
         """Accept the definition and tools as they were shown."""
@@ -173,13 +184,15 @@ class McpAdmin:
                 raise ServerFailure(
                     await self._servers.explain(definition, error, entry)
                 ) from error
-            download = parse_package_command(definition.command, definition.args)
+            # as it was typed: a variable such as ${TOKEN} is not written out in the file
+            command, args = str(entry["command"]), tuple(map(str, entry.get("args", ())))
+            download = parse_package_command(command, args)
             place = str(self._servers.packages_of(definition.name))
             installed = {
                 **entry,
                 "command": program.command,
                 "args": list(download.args) if download else [],
-                "download": [definition.command, *definition.args],
+                "download": [command, *args],
                 "package": program.package,
                 "read_only": [*entry.get("read_only", ()), place],
             }
@@ -204,14 +217,15 @@ class McpAdmin:
         ):
             return self._servers.describe_reach(definition)
 
-    async def _test(self, name: str) -> McpReviewReport:
+    async def _test(self, name: str, *, only_isolated: bool = False) -> McpReviewReport:
         # the reason of a failure is raised as well
         logging.getLogger("internal.mcp.connection").setLevel(logging.ERROR)
         async with (
             open_sandbox_in(self._loaded, self._homes) as sandbox,
             self._servers.running(sandbox, self._homes.create),
         ):
-            return await self._reviews.review(name, start=True)
+            start = self._servers.is_isolated or not only_isolated
+            return await self._reviews.review(name, start=start)
 
 
 def _item(summary: McpServerSummary) -> McpItem:
@@ -255,6 +269,22 @@ def _shown(entry: Any) -> str:
     arguments = entry.get("args")
     parts = [entry.get("command", ""), *(arguments if isinstance(arguments, list) else ())]
     return escape_hidden(str(entry.get("url") or shlex.join(map(str, parts))))
+
+
+def _granted(entry: Any) -> list[str]:
+    """Return what an entry that is not checked yet gives its command: it starts before a review."""
+    if not isinstance(entry, Mapping):
+        return []
+    granted = []
+    for name, key in (("network", "network"), ("reads", "read_only"), ("writes", "writable")):
+        if value := entry.get(key):
+            values = value if isinstance(value, list | tuple) else [value]
+            granted.append(escape_hidden(f"{name}: {', '.join(map(str, values))}"))
+    return [*granted, "also with private addresses"] if _reaches_private(entry) else granted
+
+
+def _reaches_private(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("network") and entry.get("allow_private_networks"))
 
 
 def _unavailable(error: OSError) -> FilesUnavailable:

@@ -261,8 +261,8 @@ class McpItem(NamedTuple):
 class ImportedServer(NamedTuple):
     """A server of a file, as it would be added.
 
-    `shown` is its command line or address, `notes` are sentences on what was changed, and `problem`
-    is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    `shown` is its command line or address, `notes` say what was changed and what its command
+    reaches, and `problem` is why it cannot be added, a sentence; "" if nothing is wrong so far.
     """
 
     name: str
@@ -358,6 +358,10 @@ class McpAdmin(Protocol):
 
     def test(self, name: str) -> McpReport:
         """Start a server, list its tools, and stop it."""
+        ...
+
+    def try_isolated(self, name: str) -> McpReport | None:
+        """Start a server like `test`, but only in isolation; None without it."""
         ...
 
     def accept(self, report: McpReport) -> None:

@@ -10,7 +10,6 @@ from internal.channels.cli.output import Output, sanitize_terminal
 
 MAX_CELL_COLUMNS = 60
 MIN_SHORT_LENGTH, SHORT_LENGTH = 4, 6
-_MINUTE, _HOUR = 60, 3600
 
 
 class CommandOutput(NamedTuple):
@@ -106,29 +105,3 @@ def count_columns(text: str) -> int:
 
 def _pad(cell: str, width: int) -> str:
     return cell + " " * (width - count_columns(cell))
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration such as 0.4s, 12s, 1m12s or 2h05m."""
-    if seconds < 10:  # noqa: PLR2004 - tenths matter below ten seconds
-        return f"{seconds:.1f}s"
-    whole = int(seconds)
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
-    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
-
-
-def format_tokens(count: int) -> str:
-    """Return a number of tokens in short form: 950, 12.4k, 3.1M."""
-    if count < 1_000:  # noqa: PLR2004 - the unit
-        return str(count)
-    if count < 1_000_000:  # noqa: PLR2004 - the unit
-        return f"{count / 1_000:.1f}k"
-    return f"{count / 1_000_000:.1f}M"
-
-
-def format_cost(cost: float) -> str:
-    """Return US dollars with two decimals, with four below one cent."""
-    return f"${cost:.2f}" if cost >= 0.01 or not cost else f"${cost:.4f}"  # noqa: PLR2004 - a cent

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.launch.command_line import FurtherOptions, add_command_line
-from internal.mcp.launch.requirements import Requirements
+from internal.mcp.launch.requirements import Requirements, downloads
 from internal.mcp.limits import ServerFailure
 
 _STORAGE = {
@@ -15,6 +15,7 @@ _STORAGE = {
     "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
 }
 """Where hosts store what they offer for download."""
+_TOO_SLOW = "it did not start in "
 _MAX_NAMES = 4
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _WANTED = re.compile(
@@ -23,6 +24,15 @@ _WANTED = re.compile(
     re.IGNORECASE,
 )
 _NO_VARIABLES = re.compile(r"(?:ERR|ERROR|UV|NODE|HTTP|E)_.*|.*_(?:NOT_FOUND|ERROR|FAILED|CODE)")
+_BRIDGES = frozenset({"mcp-remote", "supergateway"})
+"""Packages that connect standard input and output with an address, which Larkspur does itself."""
+_NO_CONNECTION = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|Connection refused|name resolution"
+    r"|Name or service not known|Network is unreachable|ConnectError|ConnectionError",
+    re.IGNORECASE,
+)
+_SITE = re.compile(r"ECONNREFUSED ((?:\d+\.){3}\d+:\d+)|(?:ENOTFOUND|EAI_AGAIN) ([\w.-]+\w)")
+_URL = re.compile(r"[a-z][a-z0-9+]*://(?:[^/@\s]*@)?([A-Za-z0-9.-]+(?::\d+)?)")
 _ABSENT = re.compile(
     r"(?:ENOENT|No such file or directory|does not exist|not found|cannot open|unable to open"
     r"|FileNotFoundError|not accessible|not a directory)",
@@ -60,23 +70,56 @@ def advise(failure: ServerFailure, found: Circumstances) -> str:
         return "; ".join(filter(None, _of_requirements(found.lacking, found)))
     if not found.definition.command:
         return ""
-    if failure.refused_addresses and not failure.refused:
-        return _add(found, FurtherOptions(private=True))
-    said = str(failure)
-    if _OTHER_SDK.search(said) and (older := _with_older_sdk(found)) is not None:
-        return f"it may be written for version 1 of the SDK: {older}"
+    if special := _special_advice(str(failure), found):
+        return special
     options = _further_options(failure, found)
     return "" if options is None else _add(found, options)
+
+
+def _special_advice(said: str, found: Circumstances) -> str:
+    """Return what helps against a failure that no further option mends, "" for another one."""
+    if address := _bridged_address(found.definition):
+        entry = {"url": address}
+        return f"{_add(found._replace(entry=entry), FurtherOptions())}, without the bridge"
+    if said.startswith(_TOO_SLOW) and downloads(found.definition):
+        name = Path(found.definition.command).name
+        return f"{name} may still be downloading, and keeps what it has: try again"
+    older = _with_older_sdk(found) if _OTHER_SDK.search(said) else None
+    return f"it may be written for version 1 of the SDK: {older}" if older else ""
 
 
 def _further_options(failure: ServerFailure, found: Circumstances) -> FurtherOptions | None:
     """Return the options that a server seems to need, None if nothing is known."""
     said = str(failure)
+    if failure.refused_addresses and not failure.refused:
+        return FurtherOptions(private=True)
     if failure.refused and found.is_isolated:
         return FurtherOptions(network=_with_storage(failure.refused))
+    if found.is_isolated and (hosts := _unreached(said, found.definition)):
+        return FurtherOptions(network=hosts)
     if names := [*_missing_variables(said, found.definition)][:_MAX_NAMES]:
         return FurtherOptions(env=dict.fromkeys(names, "VALUE"))
     return _unseen(said, found.definition) if found.is_isolated else None
+
+
+def _bridged_address(definition: ServerDefinition) -> str:
+    """Return the address to which a server only passes messages on, "" for another server."""
+    if definition.package.rpartition("@")[0] not in _BRIDGES:
+        return ""
+    return next((one for one in definition.args if one.startswith(("http://", "https://"))), "")
+
+
+def _unreached(said: str, definition: ServerDefinition) -> tuple[str, ...]:
+    """Return the hosts that a server without network tried to reach: those it names, or has."""
+    if definition.network or not _NO_CONNECTION.search(said):
+        return ()
+    named = [match[1] or match[2] for match in _SITE.finditer(said)]
+    given = [
+        match[1]
+        for text in (*definition.args, *definition.env.values())
+        for match in _URL.finditer(text)
+    ]
+    return tuple(dict.fromkeys(given or named))[:_MAX_NAMES]
 
 
 def _with_storage(sites: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,7 +166,10 @@ def _with_older_sdk(found: Circumstances) -> str | None:
     else:
         return None
     entry = {**(found.entry or {}), "download": older}
-    return _add(found._replace(entry=entry), FurtherOptions())
+    # it would be missed next
+    folder = _folder_of_new_file(found.definition)
+    further = FurtherOptions(writable=(folder,) if folder else ())
+    return _add(found._replace(entry=entry), further)
 
 
 def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]:
@@ -139,7 +185,13 @@ def _missing_variables(said: str, definition: ServerDefinition) -> Iterator[str]
 
 
 def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
-    """Return the options for a path that is on this machine, and that a server misses."""
+    """Return the options for a path that is on this machine, and that a server misses.
+
+    One among its arguments that is still to be made comes first.
+    """
+    is_about_files = _ABSENT.search(said) or _UNWRITABLE.search(said)
+    if is_about_files and (folder := _folder_of_new_file(definition)):
+        return FurtherOptions(writable=(folder,))
     granted = [Path(one) for one in (*definition.read_only, *definition.writable)]
     for part in _PARTS.split(said):
         is_absent, is_unwritable = _ABSENT.search(part), _UNWRITABLE.search(part)
@@ -156,8 +208,18 @@ def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
     return None
 
 
+def _folder_of_new_file(definition: ServerDefinition) -> str:
+    """Return the folder in which a file among the arguments is still to be made, "" for none."""
+    granted = [Path(one) for one in definition.writable]
+    for path in map(Path, _PATH.findall(" ".join(definition.args))):
+        is_new = not path.exists() and path.parent.is_dir() and _is_own(path.parent)
+        if is_new and not any(path.is_relative_to(one) for one in granted):
+            return str(path.parent)
+    return ""
+
+
 def _is_own(path: Path) -> bool:
     """Return True for a path that people may give to a server: one of their own files."""
     system = ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc", "/dev", "/proc", "/sys", "/run")
     is_system = any(path.is_relative_to(one) for one in system)
-    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108
+    return not is_system and path not in {Path("/"), Path("/tmp"), Path.home()}  # noqa: S108 - of commands

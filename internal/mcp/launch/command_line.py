@@ -51,7 +51,7 @@ def add_command_line(
     options += [part for one in readable for part in ("--read", one)]
     writable = _others([*(entry.get("writable") or ()), *further.writable], without)
     options += [part for one in writable for part in ("--write", one)]
-    for key in ("risk", "login"):
+    for key in ("cwd", "risk", "login"):
         options += [f"--{key}", str(entry[key])] if entry.get(key) else []
     is_private = further.private or entry.get("allow_private_networks")
     options += ["--private"] if is_private else []

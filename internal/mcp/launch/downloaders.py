@@ -39,7 +39,8 @@ class _Form(NamedTuple):
 
     `words` follow the program, in front of the options. `valued` are its options with a value;
     those of `packages` name packages beside the program, and those of `sources` the package of
-    it. `kept` are options that the installer understands as well.
+    it. `kept` are options that the installer understands as well, with `refused` ones it is
+    something else.
     """
 
     installer: str
@@ -49,6 +50,7 @@ class _Form(NamedTuple):
     sources: frozenset[str] = frozenset()
     packages: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
 
 
 _UV_INDEXES = frozenset(
@@ -75,6 +77,13 @@ _UVX = _Form(
     sources=frozenset({"--from"}),
     packages=frozenset({"--with", "-w"}),
     kept=_UV_KEPT,
+)
+_UV_RUN = _UVX._replace(
+    words=(("run",),),
+    sources=frozenset({"--with", "-w"}),
+    packages=frozenset(),
+    # they name a project with an environment of its own
+    refused=frozenset({"--directory", "--project", "--script", "-m", "--module"}),
 )
 _NPX = _Form(
     "npm",
@@ -116,15 +125,19 @@ _GITHUB = ("github.com", "codeload.github.com")
 
 
 def parse_package_command(command: str, args: Sequence[str]) -> PackageCommand | None:
-    """Return what a command line downloads; None if it does not, or in a way that is not known."""
+    """Return what a command line downloads; None if it does not, or in a way that is not known.
+
+    `uv run --with` is like `uvx --from` where no project is named.
+    """
     name = Path(command).name
     form = _FORMS.get(name)
     if form is None:
         return None
-    rest = _after_words(form, args)
-    if rest is None:
-        return None
-    return _parse(command, form, rest)
+    for each in (form, _UV_RUN) if name == "uv" else (form,):
+        rest = _after_words(each, args)
+        if rest is not None:
+            return _parse(command, each, rest)
+    return None
 
 
 def starts_containers(command: str) -> bool:
@@ -203,8 +216,11 @@ def _parse(command: str, form: _Form, args: tuple[str, ...]) -> PackageCommand |
         elif option in form.kept:
             options += [option, value]
     rest = args[given[-1][2] :] if given else args
-    if not rest:
+    is_run = form is _UV_RUN
+    if not rest or (is_run and not sources) or form.refused & {option for option, *_ in given}:
         return None
+    if is_run and rest[0].endswith(".py"):
+        rest = ("python", *rest)
     program = rest[0] if sources else ""
     first = [*sources] or [_requirement(rest[0], form.ecosystem)]
     packages = (*first, *further)

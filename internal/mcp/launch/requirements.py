@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.launch.downloaders import (
@@ -13,6 +15,7 @@ from internal.mcp.launch.downloaders import (
     starts_containers,
 )
 from internal.mcp.launch.program_files import ProgramFiles
+from internal.mcp.launch.project_runs import ProjectRun, find_project_run
 
 _INSTALLERS: Mapping[str, str] = {
     "uvx": "uv tool install {package}",
@@ -47,7 +50,8 @@ class Requirements(NamedTuple):
     program: its path if it `is_elsewhere` than in the PATH of commands. `read_only` and `network`
     are to be added, `path` is the PATH to set, "" for none. `download` are packages to install
     first, whose program is started instead. `needs_hosts` is true if the network cannot be granted
-    by this sandbox, `needs_service` if the command needs a service of the machine. `install` is a
+    by this sandbox, `needs_service` if the command needs a service of the machine. `unsynced` is a
+    project without an environment, `run` the program of one that is started instead. `install` is a
     command that makes the network unnecessary, "" if none is known.
     """
 
@@ -61,12 +65,14 @@ class Requirements(NamedTuple):
     download: PackageCommand | None = None
     needs_hosts: bool = False
     needs_service: bool = False
+    unsynced: str = ""
+    run: ProjectRun | None = None
     install: str = ""
 
     @property
     def is_hopeless(self) -> bool:
         """True if no option of `larkspur mcp add` helps."""
-        return bool(self.missing or self.needs_hosts or self.needs_service)
+        return bool(self.missing or self.needs_hosts or self.needs_service or self.unsynced)
 
     @property
     def problem(self) -> str:
@@ -79,6 +85,11 @@ class Requirements(NamedTuple):
                 f"{name} starts containers with a service of this machine, which isolated commands"
                 " do not reach; add the package of the server, with uvx or npx, or its address,"
                 " with --url"
+            )
+        if self.unsynced:
+            return (
+                f"the project {self.unsynced} has no environment, and isolated commands cannot make"
+                f" one there; run: uv sync --directory {shlex.quote(self.unsynced)}"
             )
         if self.needs_hosts:
             return f"{name} downloads what it starts, and commands reach no hosts in this sandbox"
@@ -103,6 +114,9 @@ class Requirements(NamedTuple):
     def complete(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Return an entry of `mcpServers` with all of it."""
         completed = {**entry, "command": self.command}
+        if self.run is not None:
+            kept = _last(tuple(entry.get("args", ())), self.run.kept)
+            completed["args"] = [*self.run.argv[1:], *kept]
         if self.read_only:
             completed["read_only"] = [*entry.get("read_only", ()), *self.read_only]
         if self.network:
@@ -122,36 +136,70 @@ def find_requirements(
     """
     if not definition.command or not able.path:
         return None
-    if able.isolated and starts_containers(definition.command):
-        return Requirements(definition.command, definition.args, needs_service=True)
+    if able.isolated and (obstacle := _find_obstacle(definition, able)) is not None:
+        return obstacle
+    download = parse_package_command(definition.command, definition.args)
+    run = find_project_run(definition.command, definition.args, definition.cwd)
+    if run is not None and able.isolated:
+        args = (*run.argv[1:], *_last(definition.args, run.kept))
+        definition = msgspec.structs.replace(definition, command=run.argv[0], args=args)
+        download = None
     files = program_files(definition, able, own_path=own_path)
     path = files.path
     command = files.add_program(definition.command)
     if files.missing:
         return Requirements(command, definition.args, missing=tuple(files.missing))
-    name = Path(command).name
-    downloads = definition.command and Path(definition.command).name in _INSTALLERS
-    install = _install(_INSTALLERS.get(name, ""), definition.args)
-    if downloads and able.isolated and not able.hosts:
-        if not definition.network:
-            return Requirements(command, definition.args, needs_hosts=True, install=install)
-    elif (download := parse_package_command(definition.command, definition.args)) is not None:
+    if download is not None:
+        install = _install(definition)
         return Requirements(command, definition.args, download=download, install=install)
     if able.isolated:
-        for argument in definition.args:
-            value = argument.partition("=")[2] if argument.startswith("-") else argument
-            if value.startswith("/") and Path(value).exists():
-                files.add_argument(Path(value))
+        _add_arguments(files, definition, run)
+    needs_network = able.isolated and downloads(definition) and not definition.network
     found = Requirements(
         command,
         definition.args,
         read_only=files.added,
-        network=_NETWORK if downloads and able.isolated and not definition.network else "",
+        network=_NETWORK if needs_network else "",
         path=files.path if files.path != path else "",
-        is_elsewhere=command != definition.command,
+        is_elsewhere=run is not None or command != definition.command,
+        run=run if able.isolated else None,
     )
     is_lacking = found.read_only or found.network or found.path or found.is_elsewhere
     return found if is_lacking else None
+
+
+def _find_obstacle(definition: ServerDefinition, able: SandboxCapabilities) -> Requirements | None:
+    """Return what no option helps against in a sandbox that isolates, None if nothing is known."""
+    command, args = definition.command, definition.args
+    if starts_containers(command):
+        return Requirements(command, args, needs_service=True)
+    run = find_project_run(command, args, definition.cwd)
+    if run is not None:
+        return None if run.argv else Requirements(command, args, unsynced=str(run.folder))
+    if not able.hosts and not definition.network and downloads(definition):
+        return Requirements(command, args, needs_hosts=True, install=_install(definition))
+    return None
+
+
+def _last(args: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return args[len(args) - count :]
+
+
+def _add_arguments(
+    files: ProgramFiles, definition: ServerDefinition, run: ProjectRun | None
+) -> None:
+    """Make the paths among the arguments readable, and the project of a program."""
+    if run is not None:
+        files.add_argument(run.folder)
+    for argument in definition.args:
+        value = argument.partition("=")[2] if argument.startswith("-") else argument
+        if value.startswith("/") and Path(value).exists():
+            files.add_argument(Path(value))
+
+
+def downloads(definition: ServerDefinition) -> bool:
+    """Return True for a command that may download what it starts."""
+    return Path(definition.command).name in _INSTALLERS
 
 
 def program_files(
@@ -176,7 +224,8 @@ def _describe_missing(missing: tuple[str, ...]) -> str:
     return f"there is no program {', '.join(missing)} on this machine{also}"
 
 
-def _install(template: str, args: tuple[str, ...]) -> str:
+def _install(definition: ServerDefinition) -> str:
     """Return the command that installs the package that the arguments name first."""
-    package = next((each for each in args if not each.startswith("-")), "")
+    template = _INSTALLERS.get(Path(definition.command).name, "")
+    package = next((each for each in definition.args if not each.startswith("-")), "")
     return template.format(package=shlex.quote(package)) if template and package else ""

@@ -269,6 +269,10 @@ def _failure(
     if done.exceeded:
         return InstallationFailed(f"{name} used more {done.exceeded} than it may")
     reason = f"{name} cannot install {command.shown}: {said or f'exit code {done.exit_code}'}"
+    if done.refused_addresses:
+        reason += f"; the address of {', '.join(done.refused_addresses)} is of a private network"
+    if done.forbidden:
+        reason += f"; the address of {', '.join(done.forbidden)} is never reached"
     if indexes.secrets and any(code in said for code in ("401", "403", "E401", "E403")):
         reason += f"; the login in {', '.join(indexes.secrets)} is not given to installers"
     return InstallationFailed(

@@ -30,7 +30,7 @@ from internal.sandbox.network.proxy import (
     MAX_CONNECTIONS,
     UNREACHABLE,
     EgressProxy,
-    Refusal,
+    RefusedConnection,
     Site,
 )
 from internal.sandbox.network.streams import Connections, join, reset
@@ -41,6 +41,9 @@ _LOCALHOST = ("127.0.0.1", "::1")
 _NAMES = "127.1.0."
 _CLOSED_SECONDS = 0.5
 """How often the port of a service of this machine that does not answer is looked at."""
+
+_TRIAL_SECONDS = 1.0
+"""How long the start of a command waits for a service of this machine."""
 
 
 class ForwardedSite(NamedTuple):
@@ -128,14 +131,17 @@ class Forwarder:
 
         `known` is set when it is known whether the service answers.
         """
-        while True:
-            if await self._answers(site):
-                closed = asyncio.Event()
-                async with listen(closed):
-                    known.set()
-                    await closed.wait()
+        try:
+            while True:
+                if await self._answers(site):
+                    closed = asyncio.Event()
+                    async with listen(closed):
+                        known.set()
+                        await closed.wait()
+                known.set()
+                await asyncio.sleep(_CLOSED_SECONDS)
+        finally:
             known.set()
-            await asyncio.sleep(_CLOSED_SECONDS)
 
     async def _answers(self, site: Site) -> bool:
         """Return True if a service of this machine takes connections.
@@ -146,9 +152,9 @@ class Forwarder:
         if site.port in await asyncio.to_thread(listening_ports, "self", site.host):
             return True
         try:
-            async with self._proxy.open(site):
+            async with asyncio.timeout(_TRIAL_SECONDS), self._proxy.open(site):
                 return True
-        except Refusal:
+        except (RefusedConnection, TimeoutError):
             return False
 
     @contextlib.asynccontextmanager
@@ -187,7 +193,7 @@ class Forwarder:
             async with self._proxy.open(site) as target:
                 if not await join((reader, writer), target):
                     reset(writer)
-        except Refusal as refusal:
+        except RefusedConnection as refusal:
             reset(writer)
             if refusal.status == CROWDED and not self.is_crowded:
                 self.is_crowded = True

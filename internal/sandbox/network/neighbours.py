@@ -30,7 +30,7 @@ def _as_listed(address: str) -> str:
     return "".join(f"{word:08X}" for word in words)
 
 
-_IPV4 = frozenset(map(_as_listed, ("0.0.0.0", "127.0.0.1", "::", "::ffff:127.0.0.1")))  # noqa: S104
+_IPV4 = frozenset(map(_as_listed, ("0.0.0.0", "127.0.0.1", "::", "::ffff:127.0.0.1")))  # noqa: S104 - read, not bound
 _IPV6 = frozenset(map(_as_listed, ("::", "::1")))
 _LISTED = {"127.0.0.1": _IPV4, "::1": _IPV6, "localhost": _IPV4 | _IPV6}
 

@@ -53,7 +53,7 @@ _NOT_FORWARDED = (
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
-class Refusal(Exception):
+class RefusedConnection(Exception):
     """What is answered instead of a connection: a status, and a sentence for people."""
 
     def __init__(self, status: str, sentence: str) -> None:
@@ -133,7 +133,7 @@ class EgressProxy:
         """Connect to a host; the connection ends with the block.
 
         Raises:
-            Refusal: it may not be reached, or does not answer.
+            RefusedConnection: it may not be reached, or does not answer.
         """
         with self._counted():
             target = await self._open_target(site)
@@ -163,8 +163,8 @@ class EgressProxy:
             async with asyncio.timeout(_HEAD_TIMEOUT_SECONDS):
                 request = _parse(await _read_head(reader))
             target_reader, target = await self._open_target(request.site)
-        except (Refusal, TimeoutError) as error:
-            status = error.status if isinstance(error, Refusal) else "408 Request Timeout"
+        except (RefusedConnection, TimeoutError) as error:
+            status = error.status if isinstance(error, RefusedConnection) else "408 Request Timeout"
             await _answer(writer, status, str(error) or "the request did not arrive in time")
             return
         try:
@@ -181,10 +181,10 @@ class EgressProxy:
         """Connect to a host.
 
         Raises:
-            Refusal: it may not be reached, or does not answer.
+            RefusedConnection: it may not be reached, or does not answer.
         """
         if self._open > MAX_CONNECTIONS:
-            raise Refusal(CROWDED, "too many connections are open")
+            raise RefusedConnection(CROWDED, "too many connections are open")
         if not self._access.permits(*site):
             raise self._refuse(site, f"this command may not reach {site}")
         reason: OSError | None = None
@@ -195,67 +195,67 @@ class EgressProxy:
             except OSError as error:  # TimeoutError is one
                 reason = error
         why = (reason and (reason.strerror or str(reason))) or "no response"
-        raise Refusal(UNREACHABLE, f"{site} cannot be reached: {why}")
+        raise RefusedConnection(UNREACHABLE, f"{site} cannot be reached: {why}")
 
     async def _addresses(self, site: Site) -> list[str]:
         """Return the addresses of the host; a single forbidden one rejects the host.
 
         Raises:
-            Refusal: it has none, or one that may not be reached.
+            RefusedConnection: it has none, or one that may not be reached.
         """
         try:
             found = await self._resolve(*site)
         except (OSError, UnicodeError):
             found = []
         if not found:
-            raise Refusal(UNREACHABLE, f"there is no host {site.host}")
+            raise RefusedConnection(UNREACHABLE, f"there is no host {site.host}")
         for address in found:
             if why := address_refusal(address, private=self.allows_private(site)):
                 is_private = address_refusal(address, private=True) is None
                 noted = self.refused_addresses if is_private else self.forbidden
                 if len(noted) < _MAX_REFUSED:
                     noted[str(site)] = None
-                raise Refusal("403 Forbidden", f"{site.host} may not be reached: {why}")
+                raise RefusedConnection("403 Forbidden", f"{site.host} may not be reached: {why}")
         return found
 
-    def _refuse(self, site: Site, sentence: str) -> Refusal:
+    def _refuse(self, site: Site, sentence: str) -> RefusedConnection:
         if len(self.refused) < _MAX_REFUSED:
             self.refused[str(site)] = None
-        return Refusal("403 Forbidden", sentence)
+        return RefusedConnection("403 Forbidden", sentence)
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:
     """Return the first line and the header fields of a request.
 
     Raises:
-        Refusal: it is too long, or ends early.
+        RefusedConnection: it is too long, or ends early.
     """
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
         long = "431 Request Header Fields Too Large"
-        raise Refusal(long, "the head of the request is too long") from error
+        raise RefusedConnection(long, "the head of the request is too long") from error
     except asyncio.IncompleteReadError as error:
-        raise Refusal("400 Bad Request", "the request is not complete") from error
+        raise RefusedConnection("400 Bad Request", "the request is not complete") from error
 
 
 def _parse(head: bytes) -> _Request:
     """Return the request of a head.
 
     Raises:
-        Refusal: it is no request to a proxy.
+        RefusedConnection: it is no request to a proxy.
     """
     line, _, fields = head.partition(b"\r\n")
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
-        raise Refusal("400 Bad Request", "this is not an HTTP request to a proxy")
+        raise RefusedConnection("400 Bad Request", "this is not an HTTP request to a proxy")
     kept = _kept_fields(fields)
     method, target = match[1], match[2].decode("ascii")
     if method == b"CONNECT":
         return _Request(_site(target), b"")
     scheme, separator, rest = target.partition("://")
     if scheme.lower() != "http" or not separator:
-        raise Refusal("400 Bad Request", "the address must begin with http://")
+        raise RefusedConnection("400 Bad Request", "the address must begin with http://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     path = rest[len(authority) :].partition("#")[0]
     site = _site(authority if re.search(r":[0-9]+$", authority) else f"{authority}:80")
@@ -267,16 +267,16 @@ def _site(authority: str) -> Site:
     """Return the host and the port of host:port.
 
     Raises:
-        Refusal: the spelling is not plain, such as 127.1:80.
+        RefusedConnection: the spelling is not plain, such as 127.1:80.
     """
     match = _AUTHORITY.fullmatch(authority)
     port = int(match["port"]) if match else 0
     if match is None or not 0 < port <= _MAX_PORT:
-        raise Refusal("400 Bad Request", "the address must be host:port")
+        raise RefusedConnection("400 Bad Request", "the address must be host:port")
     try:
         host = parse_host(match["ipv6"] or match["host"], bracketed=bool(match["ipv6"]))
     except ValueError as error:
-        raise Refusal("400 Bad Request", str(error)) from error
+        raise RefusedConnection("400 Bad Request", str(error)) from error
     return Site(host, port)
 
 
@@ -284,13 +284,13 @@ def _kept_fields(fields: bytes) -> list[bytes]:
     """Return the header lines that a server gets.
 
     Raises:
-        Refusal: a line is no field, or could be read as several.
+        RefusedConnection: a line is no field, or could be read as several.
     """
     kept = []
     for line in filter(None, fields.split(b"\r\n")):
         match = _FIELD.fullmatch(line)
         if match is None:
-            raise Refusal("400 Bad Request", "a header field of the request is not plain")
+            raise RefusedConnection("400 Bad Request", "a header field of the request is not plain")
         if match[1].lower() not in _NOT_FORWARDED:
             kept.append(line)
     return kept

@@ -298,8 +298,8 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         resumer=built._resumer,
         completer=built._completer,
         recovery=built._recovery,
-        commands=built._commands,
-        keeper=built._keeper,
+        capabilities=built._capabilities,
+        host=built._host,
     )
 
 

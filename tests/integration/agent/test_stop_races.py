@@ -19,6 +19,11 @@ from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.capabilities.archives import ArchivesCapability
+from internal.agent.capabilities.changed_files import ChangedFilesCapability
+from internal.agent.capabilities.output_files import OutputFilesCapability
+from internal.agent.capabilities.registry import Capabilities
+from internal.agent.capabilities.worktrees import WorktreesCapability
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import RunHandedOver
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -59,15 +64,26 @@ def change_recorder(here: Core, services: RunServices) -> ChangeRecorder:
     )
 
 
+def capabilities(here: Core, services: RunServices) -> Capabilities:
+    """Return the capabilities that store something with the end of a run."""
+    artifacts = artifact_recorder(here, services)
+    return Capabilities(
+        (
+            OutputFilesCapability(artifacts),
+            WorktreesCapability(artifacts),
+            ChangedFilesCapability(change_recorder(here, services)),
+            ArchivesCapability(here.services.keeper),
+        )
+    )
+
+
 class LateCompleter(RunCompleter):
     """Calls `before` when the work of a run is done, right before the transaction that says so."""
 
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
         services = here.services.coordinator.services
-        artifacts = artifact_recorder(here, services)
         recipients = here.services.question_recipients
-        changes, keeper = change_recorder(here, services), here.services.keeper
-        super().__init__(services, artifacts, keeper, changes=changes, recipients=recipients)
+        super().__init__(services, capabilities(here, services), recipients=recipients)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -105,8 +121,8 @@ async def execute(
         resumer=built._resumer,
         completer=completer,
         recovery=make_recovery(here.services),
-        commands=built._commands,
-        keeper=here.services.keeper,
+        capabilities=built._capabilities,
+        host=built._host,
     )
     await coordinator.execute_task(active)
 
@@ -275,9 +291,7 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             watched = replace(services, database=database)
             completer = RunCompleter(
                 watched,
-                artifact_recorder(here, watched),
-                here.services.keeper,
-                changes=change_recorder(here, watched),
+                capabilities(here, watched),
                 recipients=here.services.question_recipients,
             )
             await execute(here, await claim(here, made, "here"), completer, watched)

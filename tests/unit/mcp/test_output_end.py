@@ -22,7 +22,7 @@ Node.js v20.20.2"""
 NPM = """npm error code E404
 npm error 404 Not Found - GET https://registry.npmjs.org/no-such
 npm error
-npm error A complete log of this run can be found in: /root/.npm/_logs/x-debug-0.log"""
+npm error A complete log of this run can be found in: /home/ada/.npm/_logs/x-debug-0.log"""
 
 
 @pytest.mark.parametrize(

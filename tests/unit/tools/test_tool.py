@@ -50,7 +50,7 @@ CONTEXT = CallContext(SessionId("s"), RunId("r"), "c", "/files", lambda _: None)
     idempotent=True,
     timeout_seconds=5.0,
 )
-async def sample(  # noqa: PLR0913 - one of every kind
+async def sample(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A path."],
     kind: Annotated[Literal["big", "small"], "Which."] = "small",

@@ -26,10 +26,19 @@ export function reduceEvent(state: State, row: Row): State {
   return reduceEvents(state, [row]);
 }
 
-/** Return the state after more events, in order. The given state is not changed. */
+/**
+ * Return the state after more events, in order. The given state is not changed. An event of a form
+ * that this version of the page does not know is left out.
+ */
 export function reduceEvents(state: State, rows: readonly Row[]): State {
   const builder = new StateBuilder(state);
-  for (const row of rows) builder.apply(row);
+  for (const row of rows) {
+    try {
+      builder.apply(row);
+    } catch (error) {
+      console.error('An event cannot be shown:', row.event.event, row.id, error);
+    }
+  }
   return builder.state();
 }
 

@@ -1,8 +1,10 @@
 /** Preferences of the user, stored in the browser. */
 import { create } from 'zustand';
 
-export type Language = 'en' | 'zh';
-export type Theme = 'system' | 'light' | 'dark';
+const VALUES = { language: ['en', 'zh'], theme: ['system', 'light', 'dark'] } as const;
+
+export type Language = (typeof VALUES)['language'][number];
+export type Theme = (typeof VALUES)['theme'][number];
 
 export interface Preferences {
   language: Language;
@@ -36,14 +38,25 @@ export const storage = {
   },
 };
 
+/** Return a stored object, an empty one if there is none or something else. */
+export function storedObject(key: string): Record<string, unknown> {
+  try {
+    const found: unknown = JSON.parse(storage.read(key) ?? '{}');
+    return typeof found === 'object' && found !== null ? { ...found } : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Return the stored preferences. What this version does not know has its default. */
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
   const defaults: Preferences = { language, theme: 'system', offlineNoticeDismissed: false, plainHttpNoticeDismissed: false, notify: false, sound: false };
-  try {
-    return { ...defaults, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
-  } catch {
-    return defaults;
-  }
+  const known = Object.entries(storedObject(KEY)).filter(([name, value]) => {
+    const values = (VALUES as Record<string, readonly unknown[] | undefined>)[name] ?? [true, false];
+    return name in defaults && values.includes(value);
+  });
+  return { ...defaults, ...Object.fromEntries(known) };
 }
 
 export const usePreferences = create<Preferences>(stored);

@@ -1,7 +1,7 @@
 /** What was chosen for the next tasks of a session, stored in the browser. */
 import { create } from 'zustand';
 import type { MeView, Mode, SessionView } from '../api/client';
-import { storage } from './preferences';
+import { storage, storedObject } from './preferences';
 
 /** From the narrowest to the widest. */
 export const MODES: readonly Mode[] = ['plan', 'deny', 'ask', 'edit', 'run', 'all'];
@@ -25,12 +25,16 @@ export const CHOOSE_MODEL_EVENT = 'larkspur.choose-model';
 const useStored = create<Record<string, TaskOptions>>(() => ({}));
 const key = (session: string) => `larkspur.options.${session}`;
 
+/** Return the stored options. What this version does not know has its default. */
 function read(session: string): TaskOptions {
-  try {
-    return { ...DEFAULTS, ...(JSON.parse(storage.read(key(session)) ?? '{}') as Partial<TaskOptions>) };
-  } catch {
-    return DEFAULTS;
-  }
+  const { mode = '', review = '', ...texts } = storedObject(key(session));
+  const known = Object.entries(texts).filter(([name, value]) => name in DEFAULTS && typeof value === 'string');
+  return {
+    ...DEFAULTS,
+    ...Object.fromEntries(known),
+    mode: MODES.find((each) => each === mode) ?? '',
+    review: review === 'on' || review === 'off' ? review : '',
+  };
 }
 
 export function taskOptions(session: string): TaskOptions {

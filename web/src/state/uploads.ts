@@ -1,7 +1,7 @@
 /** The files of unsent messages. They are uploaded when they are added, and kept with the draft. */
 import { create } from 'zustand';
 import type { AttachmentInput } from '../api/client';
-import { storage } from './preferences';
+import { storage, storedObject } from './preferences';
 
 export interface Upload extends AttachmentInput {
   id: string;
@@ -12,7 +12,6 @@ export interface Upload extends AttachmentInput {
   failure: string;
 }
 
-const NONE: readonly Upload[] = [];
 const keyOf = (draft: string) => `larkspur.draft.${draft}.files`;
 
 export const useUploads = create<Record<string, readonly Upload[]>>(() => ({}));
@@ -42,12 +41,13 @@ const cache = new Map<string, readonly Upload[]>();
 function stored(draft: string): readonly Upload[] {
   let files = cache.get(draft);
   if (files === undefined) {
-    try {
-      files = JSON.parse(storage.read(keyOf(draft)) ?? '[]') as Upload[];
-    } catch {
-      files = NONE;
-    }
+    files = Object.values(storedObject(keyOf(draft))).filter(isUpload);
     cache.set(draft, files);
   }
   return files;
+}
+
+function isUpload(value: unknown): value is Upload {
+  const { id, name, size, status } = (value ?? {}) as Partial<Record<keyof Upload, unknown>>;
+  return typeof id === 'string' && typeof name === 'string' && typeof size === 'number' && status === 'done';
 }

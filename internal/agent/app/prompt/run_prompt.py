@@ -80,7 +80,7 @@ class RunPromptBuilder:
         max_tools: returns how many tools a request to a model may have.
     """
 
-    def __init__(  # noqa: PLR0913 - each is needed by name
+    def __init__(
         self,
         tools: ToolSource,
         book: ModelBook,

@@ -9,9 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.events.writer import ExtraWork, LastEvent
-from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
-from internal.agent.app.files.changed_files import ChangeRecorder
-from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.files.artifacts import join_work
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -37,9 +35,11 @@ from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.runs.stopped_calls import call_stop
 from internal.agent.app.subtasks.endings import has_message, queue_awaiting
+from internal.agent.capabilities.capability import Contribution
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.types import Event, FilesChanged, LifecycleUpdated, QuestionAsked
+from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
 from internal.agent.domain.principals import AuditEntry
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.react.steps import AwaitTasks, TurnOutcome
@@ -57,15 +57,11 @@ class RunCompleter:
     def __init__(
         self,
         services: RunServices,
-        artifacts: ArtifactRecorder,
-        keeper: WorkspaceKeeper,
+        capabilities: Capabilities,
         *,
-        changes: ChangeRecorder,
         recipients: QuestionRecipients,
     ) -> None:
-        self._artifacts = artifacts
-        self._changes = changes
-        self._keeper = keeper
+        self._capabilities = capabilities
         self._recipients = recipients
         self._database = services.database
         self._stores = services.stores
@@ -82,23 +78,18 @@ class RunCompleter:
             outcome = with_last_text(outcome, turn)
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
             await self._close_unfinished_work(context, turn, outcome)
-        made = await self._record_output(context, turn)
-        changed = await self._changed_files(context, turn)
-        saved = await self._keeper.save(context.task)
+        added = await self._capabilities.ending(context, turn, "end")
         async with stage("summarize", context.stream.defer, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (
-            *made.events,
-            *changed,
-            *saved.events,
+            *added.events,
             stage_started("persist"),
             stage_completed("persist", started_at, self._clock),
             *end_events(context.run, result, turn, outcome),
         )
-        also = (made.also, saved.also)
         end = self._commit_end(
-            context, result, events, also, settle=self._settled(context, turn), unless_stopped=True
+            context, result, events, added, settle=self._settled(context, turn), unless_stopped=True
         )
         await self._or_cancel(context, turn, end)
 
@@ -107,13 +98,11 @@ class RunCompleter:
         turn = turn or await self._load_turn(context)
         outcome = with_last_text(stop_outcome(stopped), turn)
         await self._close_unfinished_work(context, turn, outcome)
-        made = await self._record_changes(context, turn)
-        changed = await self._changed_files(context, turn)
+        added = await self._capabilities.ending(context, turn, "cancel")
         result = self._summarize(context, turn, outcome)
-        events = (*made.events, *changed, *end_events(context.run, result, turn, outcome))
-        self._keeper.save_later(context.task)  # a stop does not wait for it
+        events = (*added.events, *end_events(context.run, result, turn, outcome))
         settle = self._settled(context, turn)
-        await self._commit_end(context, result, events, (made.also, None), settle=settle)
+        await self._commit_end(context, result, events, added, settle=settle)
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -144,11 +133,10 @@ class RunCompleter:
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
-        changed = await self._changed_files(context, turn)
-        saved = await self._keeper.save(context.task)
-        also = join_work(partial(self._store_pause, context, record), saved.also)
+        added = await self._capabilities.ending(context, turn, "pause")
+        also = _between(added, partial(self._store_pause, context, record))
         pause = context.stream.commit(
-            *changed, *saved.events, asked, waiting, turn=turn, also=also, unless_stopped=True
+            *added.events, asked, waiting, turn=turn, also=also, unless_stopped=True
         )
         await self._or_cancel(context, turn, pause)
 
@@ -159,10 +147,10 @@ class RunCompleter:
         cancelled instead.
         """
         waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks")
-        saved = await self._keeper.save(context.task)
-        also = join_work(partial(self._store_wait, context, wait), saved.also)
+        added = await self._capabilities.ending(context, turn, "await_tasks")
+        also = _between(added, partial(self._store_wait, context, wait))
         pause = context.stream.commit(
-            *saved.events, waiting, turn=turn, also=also, unless_stopped=True
+            *added.events, waiting, turn=turn, also=also, unless_stopped=True
         )
         await self._or_cancel(context, turn, pause)
 
@@ -171,12 +159,12 @@ class RunCompleter:
 
         A run that was asked to stop is cancelled instead.
         """
-        saved = await self._keeper.save(context.task)
+        added = await self._capabilities.ending(context, turn, "hand_over")
         requeue = partial(
             requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now()
         )
-        also = join_work(requeue, saved.also)
-        release = context.stream.commit(*saved.events, also=also, unless_stopped=True)
+        also = _between(added, requeue)
+        release = context.stream.commit(*added.events, also=also, unless_stopped=True)
         await self._or_cancel(context, turn, release)
 
     async def _or_cancel(
@@ -187,24 +175,6 @@ class RunCompleter:
             await commit
         except RunStopped as stopped:
             await self.cancel(context, turn, stopped)
-
-    async def _record_output(self, context: RunContext, turn: Turn | None) -> RecordedArtifacts:
-        """Record the files for people that no result mentioned, and the changes in a worktree."""
-        if turn is None or not turn.config.workspace:
-            return RecordedArtifacts()
-        output = await self._artifacts.record_output(context, turn.config.workspace, None)
-        return output.joined(await self._record_changes(context, turn))
-
-    async def _record_changes(self, context: RunContext, turn: Turn | None) -> RecordedArtifacts:
-        """Record what a subtask changed in its worktree, also if it failed or was stopped."""
-        if turn is None or not turn.config.workspace:
-            return RecordedArtifacts()
-        return await self._artifacts.record_changes(context, turn.config.workspace)
-
-    async def _changed_files(
-        self, context: RunContext, turn: Turn | None
-    ) -> tuple[FilesChanged, ...]:
-        return () if turn is None else await self._changes.record(context, turn.config.workspace)
 
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn_to_end, self._stores, context.run))
@@ -243,19 +213,17 @@ class RunCompleter:
         context: RunContext,
         result: RunResult,
         events: Sequence[Event],
-        also: tuple[ExtraWork | None, ExtraWork | None],
+        added: Contribution,
         *,
         settle: LastEvent | None,
         unless_stopped: bool = False,
     ) -> None:
-        """Store the end of a run, between two other pieces of work."""
-        first, last = also
         end = partial(
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
         await context.stream.commit(
             *events,
-            also=join_work(first, end, last),
+            also=_between(added, end),
             settle=settle,
             unless_stopped=unless_stopped,
             drops_checkpoint=result.end.status != "failed",
@@ -314,3 +282,8 @@ class RunCompleter:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _between(added: Contribution, work: ExtraWork) -> ExtraWork | None:
+    """Return the statements of an ending with those of the capabilities before and after."""
+    return join_work(added.before, work, added.after)

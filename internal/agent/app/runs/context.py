@@ -18,7 +18,6 @@ from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
 from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.domain.text import truncate_json
-from internal.agent.ports.hooks import NO_HOOKS, HookEvent, HookInput, Hooks
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -47,7 +46,6 @@ class RunServices(msgspec.Struct, frozen=True):
     clock: Clock
     workspaces: WorkspaceResolver
     create_workspace: WorkspaceResolver
-    hooks: Hooks = NO_HOOKS
 
 
 class KnownFiles(msgspec.Struct):
@@ -123,21 +121,6 @@ async def create_workspace(services: RunServices, context: RunContext) -> None:
 def _choice(context: RunContext) -> WorkspaceChoice:
     subtask = context.run.subtask
     return "shared" if subtask is None else subtask.workspace
-
-
-def hook_input(context: RunContext, event: HookEvent, workspace: str = "") -> HookInput:
-    """Return what a hook of a run reads, without what belongs to the event."""
-    ids, origin = context.ids, context.task.origin
-    return HookInput(
-        hook_event_name=event,
-        session_id=ids.session_id,
-        task_id=ids.task_id,
-        run_id=ids.run_id,
-        cwd=workspace,
-        channel=origin.channel,
-        chat=origin.chat,
-        person=origin.principal,
-    )
 
 
 def stage_started(name: str) -> NodeStarted:

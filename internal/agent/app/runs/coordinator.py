@@ -4,15 +4,13 @@ import asyncio
 import logging
 import math
 from functools import partial
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
-from internal.agent.app.hosts.host import WorkspaceUse
-from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.hosts.host import Host, WorkspaceUse
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
@@ -20,10 +18,7 @@ from internal.agent.app.runs.context import (
     INTERNAL_ERROR_CODE,
     RunContext,
     RunServices,
-    create_workspace,
     describe_error,
-    find_workspace,
-    hook_input,
     stage,
     stage_completed,
     stage_started,
@@ -34,6 +29,8 @@ from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
+from internal.agent.capabilities.capability import RunEnded, RunPaused, RunStarted
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import (
     MESSAGE_FILTERED_CODE,
     LarkspurError,
@@ -53,9 +50,7 @@ from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutco
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason, Task
 from internal.agent.domain.text import truncate
-from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.fair_slots import PERSON
-from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -93,17 +88,17 @@ class AgentCoordinator:
         resumer: RunResumer,
         completer: RunCompleter,
         recovery: Recovery,
-        commands: BackgroundCommands,
-        keeper: WorkspaceKeeper,
+        capabilities: Capabilities,
+        host: Host,
     ) -> None:
         self.services = services
-        self._keeper = keeper
+        self._host = host
         self._preparer = preparer
         self._engine = engine
         self._resumer = resumer
         self._completer = completer
         self._recovery = recovery
-        self._commands = commands
+        self._capabilities = capabilities
 
     async def execute_task(self, active: ActiveRun) -> None:
         """Execute a claimed run until it ends, pauses or is handed over.
@@ -119,15 +114,15 @@ class AgentCoordinator:
         try:
             await self._execute_run(active)
         except LeaseLost:
-            self._commands.request_end(run.id)
+            await self._capabilities.leave(run.id, "lost")
             logger.warning("run fenced", extra={"run_id": run.id})
         except StoreUnavailable:
             raise
         except Exception as error:
-            self._commands.request_end(run.id)
+            await self._capabilities.leave(run.id, "lost")
             logger.exception("run cannot continue", extra={"run_id": run.id})
             await self._recovery.fail(run, _failure(error))
-            self._keeper.save_later(await self._load_task(run))
+            await self._capabilities.fail(await self._load_task(run))
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
@@ -148,7 +143,7 @@ class AgentCoordinator:
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
         use = WorkspaceUse(
-            self._keeper.host, run, task, database=services.database, stores=services.stores
+            self._host, run, task, database=services.database, stores=services.stores
         )
         context = RunContext(ids, run, task, stream, use, claimed=claimed)
         try:
@@ -162,47 +157,33 @@ class AgentCoordinator:
         return await self.services.database.read(work, is_short=True)
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
-        attempt, commands = _Attempt(), self._commands
+        attempt, capabilities, run_id = _Attempt(), self._capabilities, context.run.id
         try:
             end = await active.run_cancellable(self._work(context, attempt))
         except RunStopped as stopped:
-            await commands.end_run(context.run.id)
+            await capabilities.leave(run_id, "stopped")
             await self._completer.cancel(context, attempt.turn, stopped)
-            await self._tell_end(context, TurnOutcome("user_stop", "", stopped.reason))
+            outcome = TurnOutcome("user_stop", "", stopped.reason)
+            await capabilities.observe(context, RunEnded(outcome))
         except RunHandedOver:
-            commands.request_end(context.run.id)
+            await capabilities.leave(run_id, "handed_over")
             await self._completer.hand_over(context, attempt.turn)
         else:
             if isinstance(end, Pause):
                 await self._completer.pause(context, attempt.turn, end.question)
-                asked = end.question
-                question = HookQuestion(id=asked.id, kind=asked.kind, title=asked.title)
-                await self._tell_hooks(context, "question_asked", question=question)
+                await capabilities.observe(context, RunPaused(end))
                 return
             if isinstance(end, AwaitTasks):
                 await self._completer.await_tasks(context, attempt.turn, end)
                 return
-            await commands.end_run(context.run.id)
+            await capabilities.leave(run_id, "ended")
             await self._completer.end(context, attempt.turn, end.outcome)
-            await self._tell_end(context, end.outcome)
-
-    async def _tell_end(self, context: RunContext, outcome: TurnOutcome) -> None:
-        end = HookEnd(stop_reason=outcome.stop_reason, answer=outcome.answer, error=outcome.error)
-        await self._tell_hooks(context, "run_ended", result=end)
-
-    async def _tell_hooks(self, context: RunContext, event: HookEvent, **more: Any) -> None:
-        """Tell hooks of an event that is stored; each takes at most its timeout."""
-        hooks = self.services.hooks
-        if hooks.watches(event):
-            await create_workspace(self.services, context)
-            workspace = await find_workspace(self.services, context)
-            given = hook_input(context, event, workspace)
-            await hooks.observe(msgspec.structs.replace(given, **more))
+            await capabilities.observe(context, RunEnded(end.outcome))
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
-            await self._keeper.restore(context.task)
+            await self._capabilities.enter(context)
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:
@@ -230,7 +211,7 @@ class AgentCoordinator:
                 await context.stream.commit(*events, turn=attempt.turn)
             else:  # another attempt prepares the run again, until there is something to keep
                 await defer(*events)
-        await self._tell_hooks(context, "run_started", prompt=context.task.instruction)
+        await self._capabilities.observe(context, RunStarted())
 
     async def _execute(
         self, context: RunContext, attempt: _Attempt, *, paused: bool

@@ -30,11 +30,12 @@ from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
     create_workspace,
-    hook_input,
 )
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
+from internal.agent.capabilities.capability import ReviewedCall
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.delegation.reports import (
     TASK_ENDS_CHANNEL,
     SubtaskResult,
@@ -97,7 +98,6 @@ from internal.agent.domain.react.steps import (
 )
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
-from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextUse
 from internal.agent.ports.llm import (
     MAX_REPLY_CHARACTERS,
@@ -124,8 +124,6 @@ MAX_ORDERED_CALLS = 64
 """Calls of a reply of which the event tells the order."""
 MAX_CALL_IDS_BYTES = MAX_ORDERED_CALLS * 67
 """Bytes of JSON that their ids take."""
-MAX_HOOKED_CALLS = 8
-"""Calls that hooks are asked about at the same time."""
 
 logger = logging.getLogger(__name__)
 
@@ -245,6 +243,7 @@ class ReactEngine:
         artifacts: ArtifactRecorder,
         input_files: InputFiles,
         images: RequestImages,
+        capabilities: Capabilities,
         repairs: CallRepairCounts | None = None,
     ) -> None:
         self._model = model
@@ -258,7 +257,7 @@ class ReactEngine:
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
-        self._hooks = services.hooks
+        self._capabilities = capabilities
 
     async def solve(
         self, context: RunContext, turn: Turn, *, paused: bool = False, has_steering: bool = True
@@ -508,7 +507,7 @@ class ReactEngine:
             context=self._measure_context(turn),
         )
         parts = without_call_ids(repaired.parts)
-        hooks = await self._ask_hooks(context, turn, parts)
+        hooks = await self._review_calls(context, turn, parts)
         add = partial(
             turn.add_reply,
             parts,
@@ -556,36 +555,19 @@ class ReactEngine:
             reply = msgspec.structs.replace(reply, parts=parts)
         return reply, kept
 
-    async def _ask_hooks(
+    async def _review_calls(
         self, context: RunContext, turn: Turn, parts: Sequence[Part]
-    ) -> dict[str, HookOutcome]:
-        """Return what hooks decide about the calls of a reply, by call_id.
-
-        The outcomes are stored with the reply. If the process dies before that, the model is asked
-        again, and then the hooks about its new reply.
-        """
-        outcomes: dict[str, HookOutcome] = {}
-        if not self._hooks.watches("before_tool") or turn.closing_reason is not None:
-            return outcomes
-        await create_workspace(self._services, context)
-        slots = asyncio.Semaphore(MAX_HOOKED_CALLS)
-
-        async def ask(call: ToolCall, spec: ToolSpec) -> None:
-            given = msgspec.structs.replace(
-                hook_input(context, "before_tool", turn.config.workspace),
-                tool_name=call.name,
-                tool_use_id=call.call_id,
-                tool_input=call.arguments,
-            )
-            async with slots:
-                outcomes[call.call_id] = await self._hooks.before_call(given, spec)
-
-        async with asyncio.TaskGroup() as tasks:
-            for call in turn.identify_calls(parts):
-                spec = turn.config.tool(call.name)
-                if spec is not None and spec.risk != "ui" and call.malformed is None:
-                    tasks.create_task(ask(call, spec))
-        return outcomes
+    ) -> Mapping[str, HookOutcome]:
+        """Return what capabilities decide about the calls of a reply that can be executed."""
+        if not self._capabilities.reviews_calls or turn.closing_reason is not None:
+            return {}
+        known = ((call, turn.config.tool(call.name)) for call in turn.identify_calls(parts))
+        calls = [
+            ReviewedCall(call, spec)
+            for call, spec in known
+            if spec is not None and spec.risk != "ui" and call.malformed is None
+        ]
+        return await self._capabilities.review_calls(context, turn, calls)
 
     async def _request_reply(
         self, context: RunContext, turn: Turn, stream: ReplyStream

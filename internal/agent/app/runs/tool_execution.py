@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
-from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.app.runs.context import RunContext, describe_error, hook_input
+from internal.agent.app.runs.context import RunContext, describe_error
+from internal.agent.capabilities.capability import CallReport, RunCall
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import (
-    DiagnosticError,
     Event,
     TaskCompleted,
     TaskDispatched,
@@ -43,7 +43,6 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.hooks import NO_HOOKS, HookNotes, HookResponse, Hooks
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import (
     CallContext,
@@ -153,6 +152,15 @@ class _Batch:
         return self._unfinished == 0
 
 
+class _Execution:
+    """What the execution of a call made, besides the report for the model."""
+
+    def __init__(self) -> None:
+        self.outcome = ToolOutcome("")
+        self.recorded = RecordedArtifacts()
+        self.duration_ms = 0
+
+
 class ExecutionLimits(NamedTuple):
     """How many calls of a run are executed at once, and for how long each."""
 
@@ -169,18 +177,16 @@ class ToolExecutor:
         files: SessionFiles,
         artifacts: ArtifactRecorder,
         *,
-        changes: ChangeRecorder,
         clock: Clock,
         limits: ExecutionLimits,
-        hooks: Hooks = NO_HOOKS,
+        capabilities: Capabilities,
         outputs: CallOutputs = NO_OUTPUTS,
     ) -> None:
         self._tools = tools
         self._outputs = outputs
-        self._hooks = hooks
+        self._capabilities = capabilities
         self._files = files
         self._artifacts = artifacts
-        self._changes = changes
         self._clock = clock
         self._concurrency, self._timeout = limits
 
@@ -195,7 +201,7 @@ class ToolExecutor:
         Raises:
             LeaseLost, StoreError: events cannot be stored any more.
         """
-        await self._changes.begin(context, turn.config, calls)
+        await self._capabilities.before_batch(context, turn, calls)
         batch = _Batch(len(calls), self._concurrency)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -271,75 +277,73 @@ class ToolExecutor:
                 starts.append(await self._started(context.ids.session_id, turn, call))
             turn.mark_started([call.call_id])
             await context.stream.commit(*starts, turn=turn)
-            started_at = self._clock.monotonic()
-            error = ""
-            outcome = ToolOutcome("")
+            made = _Execution()
+            executed = RunCall(context, turn, call, _spec(turn.config, call))
+            execute = partial(self._execute, executed, batch, made)
             try:
-                outcome = await self._call(context, turn.config, call, reply=reply, wait=wait)
-            except InputRequired as needed:
-                if turn.require_input(call.call_id, needed.request):
-                    batch.finish_call()
-                    await context.stream.emit(turn=turn)
-                    return
-                error = f"{call.name} asked people too often in one call."
-            except TasksAwaited as awaited:
-                turn.await_tasks(call.call_id, awaited.wait)
-                _note_subtasks(turn, awaited.events)
+                report = await self._capabilities.around_call(executed, execute)
+            except (InputRequired, TasksAwaited) as waits:
                 batch.finish_call()
-                await context.stream.emit(*awaited.events, turn=turn)
+                dispatched = waits.events if isinstance(waits, TasksAwaited) else ()
+                await context.stream.emit(*dispatched, turn=turn)
                 return
-            except ToolError as failure:
-                error = str(failure)
-            if reply is not None and not turn.config.people and not error:
-                metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
-                outcome = msgspec.structs.replace(outcome, metadata=metadata)
-            outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
-            outcome = await self._attach_long_text(context.ids.session_id, outcome)
-            duration_ms = round((self._clock.monotonic() - started_at) * 1000)
-            made = await self._record_artifacts(
-                context, turn, call, outcome, is_last=batch.finish_call()
-            )
-            text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
-            notes = await self._after_call(context, turn, call, text, failed=bool(error))
+            outcome, recorded = made.outcome, made.recorded
             text = "\n\n".join(
-                filter(None, (text, mask_secrets(notes.context), mask_secrets(made.note)))
+                filter(None, (report.text, *report.additions, mask_secrets(recorded.note)))
             )
-            result = ToolResult(call.call_id, text, bool(error), outcome.images)
+            result = ToolResult(call.call_id, text, report.failed, outcome.images)
             news = [each for each in outcome.events if not _is_known(turn, each)]
             turn.tell_tasks(outcome.told_tasks)
             _note_subtasks(turn, news)
             events = [*news, *turn.add_tool_result(result)]
+            shown = truncate_json(text, MAX_RESULT_BYTES)
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
-                duration_ms=duration_ms,
-                result="" if error else truncate_json(text, MAX_RESULT_BYTES),
-                error=truncate_json(text, MAX_RESULT_BYTES) if error else UNSET,
+                duration_ms=made.duration_ms,
+                result="" if report.failed else shown,
+                error=shown if report.failed else UNSET,
                 attachments=outcome.attachments,
                 metadata=truncate_arguments(outcome.metadata, MAX_METADATA_BYTES),
             )
-            problems = [
-                DiagnosticError(phase="hook", error=truncate_json(each), call_id=call.call_id)
-                for each in notes.problems
-            ]
             await context.stream.emit(
-                completed, *problems, *made.events, *events, turn=turn, also=made.also
+                completed, *report.events, *recorded.events, *events, turn=turn, also=recorded.also
             )
             self._outputs.remove(context.ids.run_id, call.call_id)
 
-    async def _after_call(
-        self, context: RunContext, turn: Turn, call: ToolCall, text: str, *, failed: bool
-    ) -> HookNotes:
-        if not self._hooks.watches("after_tool"):
-            return HookNotes()
-        given = msgspec.structs.replace(
-            hook_input(context, "after_tool", turn.config.workspace),
-            tool_name=call.name,
-            tool_use_id=call.call_id,
-            tool_input=call.arguments,
-            tool_response=HookResponse(text=text, failed=failed),
+    async def _execute(self, executed: RunCall, batch: _Batch, made: _Execution) -> CallReport:
+        """Execute one call, or continue it, and keep what it made.
+
+        Raises:
+            InputRequired, TasksAwaited: it waits, which the Turn has noted.
+        """
+        context, turn, call, _ = executed
+        reply, wait = turn.input_reply(call.call_id), turn.waits.get(call.call_id)
+        started_at = self._clock.monotonic()
+        error, outcome = "", ToolOutcome("")
+        try:
+            outcome = await self._call(context, turn.config, call, reply=reply, wait=wait)
+        except InputRequired as needed:
+            if turn.require_input(call.call_id, needed.request):
+                raise
+            error = f"{call.name} asked people too often in one call."
+        except TasksAwaited as awaited:
+            turn.await_tasks(call.call_id, awaited.wait)
+            _note_subtasks(turn, awaited.events)
+            raise
+        except ToolError as failure:
+            error = str(failure)
+        if reply is not None and not turn.config.people and not error:
+            metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
+            outcome = msgspec.structs.replace(outcome, metadata=metadata)
+        outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
+        made.outcome = await self._attach_long_text(context.ids.session_id, outcome)
+        made.duration_ms = round((self._clock.monotonic() - started_at) * 1000)
+        made.recorded = await self._record_artifacts(
+            context, turn, call, made.outcome, is_last=batch.finish_call()
         )
-        return await self._hooks.after_call(given, _spec(turn.config, call))
+        text = truncate(error or made.outcome.text, MAX_RESULT_CHARACTERS)
+        return CallReport(text, failed=bool(error))
 
     async def _record_artifacts(
         self,

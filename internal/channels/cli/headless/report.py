@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.artifact_files import FileFinder
-from internal.channels.cli.command_output import format_duration, short_id
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.headless.run_totals import RunTotals
 from internal.channels.cli.output import replace_surrogates
@@ -17,6 +17,7 @@ from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.quantities import format_duration
 from internal.i18n.runs import RunMessages
 
 _EXIT_CODES = {

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.artifact_files import find_local_file
-from internal.channels.cli.command_output import format_cost, format_duration, format_tokens
 from internal.channels.cli.records import LOCAL_PRINCIPAL, ChangedFileItem, format_size
 from internal.channels.cli.render.text import (
     Fragments,
@@ -16,6 +15,7 @@ from internal.channels.cli.render.text import (
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.quantities import format_cost, format_count, format_duration
 from internal.i18n.runs import RunMessages
 from internal.normal_forms.untrusted_marks import without_marks
 
@@ -233,8 +233,8 @@ class EventRows:
         summary = self._messages(
             "run_summary",
             time=format_duration(result["duration_ms"] / 1000),
-            input=format_tokens(input_tokens),
-            output=format_tokens(usage.get("output_tokens", 0)),
+            input=format_count(input_tokens),
+            output=format_count(usage.get("output_tokens", 0)),
         )
         if count := result.get("calls_not_run"):
             summary = f"{self._runs.completed(count)} · {summary}"

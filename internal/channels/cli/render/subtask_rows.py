@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from internal.channels.cli.command_output import format_duration, short_id
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, StyledLine, cell_width, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.quantities import format_duration
 from internal.i18n.runs import RunMessages
 
 _MAX_TASK_WIDTH = 40

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from internal.channels.cli.command_output import format_cost, short_ids
+from internal.channels.cli.command_output import short_ids
 from internal.channels.cli.records import ListedSubtask, ListedTaskTree
+from internal.i18n.quantities import format_cost, format_duration
 from internal.normal_forms.time_zones import format_minute
-
-_MINUTE = 60
 
 
 def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
@@ -53,5 +52,4 @@ def _duration(started: str | None, completed: str | None) -> str:
     if started is None:
         return ""
     end = datetime.now(UTC) if completed is None else datetime.fromisoformat(completed)
-    seconds = int(max((end - datetime.fromisoformat(started)).total_seconds(), 0))
-    return f"{seconds // _MINUTE}m{seconds % _MINUTE:02}s" if seconds >= _MINUTE else f"{seconds}s"
+    return format_duration((end - datetime.fromisoformat(started)).total_seconds())

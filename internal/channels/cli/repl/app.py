@@ -14,7 +14,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.output.color_depth import ColorDepth
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.command_output import format_cost, short_id
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
 from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.input_files import InputFile
@@ -35,6 +35,7 @@ from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, Term
 from internal.config.terminal_env import TerminalFacts, terminal_facts
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
+from internal.i18n.quantities import format_cost
 from internal.i18n.runs import RunMessages
 
 _CLOSE_TIMEOUT_SECONDS = 5.0

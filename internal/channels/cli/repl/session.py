@@ -14,7 +14,7 @@ from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.permissions.modes import Mode
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
-from internal.channels.cli.command_output import format_cost, short_id
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.exit_codes import FAILED, INTERRUPTED, CliExit
 from internal.channels.cli.input_files import InputFile, check_file
 from internal.channels.cli.records import TaskItem, TaskRequest
@@ -28,6 +28,7 @@ from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunState, rende
 from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
+from internal.i18n.quantities import format_cost
 
 CYCLED_MODES = ("ask", "plan", "edit")
 """The modes that Shift+Tab cycles through, after the default one."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from internal.agent.domain.permissions.modes import EARLIER_NAMES, Mode
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.command_output import format_cost, format_tokens, short_ids
+from internal.channels.cli.command_output import short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
 from internal.channels.cli.id_lookup import find_id
 from internal.channels.cli.records import age
@@ -43,6 +43,7 @@ from internal.channels.network_choice import (
     parse_network_choice,
 )
 from internal.i18n.catalog import MessageCatalog, load_catalog
+from internal.i18n.quantities import format_cost, format_count
 
 _DEFAULT = "default"
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
@@ -294,7 +295,7 @@ def _model_values(context: SlashContext) -> Values:
                 part
                 for part in (
                     one.provider,
-                    messages("window", count=format_tokens(one.context_window))
+                    messages("window", count=format_count(one.context_window))
                     if one.context_window
                     else "",
                     messages("no_key") if one.key == "missing" else "",
@@ -413,8 +414,8 @@ async def _cost(context: SlashContext, _arguments: str) -> None:
     context.print_message(
         "cost_session",
         cost=format_cost(sum(known)) if known else session.messages("cost_unknown"),
-        input=format_tokens(sum(one.input_tokens for one in found)),
-        output=format_tokens(sum(one.output_tokens for one in found)),
+        input=format_count(sum(one.input_tokens for one in found)),
+        output=format_count(sum(one.output_tokens for one in found)),
     )
 
 

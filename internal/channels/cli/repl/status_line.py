@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from internal.channels.cli.command_output import format_duration, format_tokens
 from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.quantities import format_count, format_duration
 
 AWAITS_TASKS = "await_tasks"
 """The status here of a run that waits for its subtasks."""
@@ -103,7 +103,7 @@ def render_status(
     """Return the activity of a run, its duration, its tokens, queued messages and more `facts`."""
     shown = [format_duration(int(max(time.time() - run.since, 0))).replace(".0s", "s")]
     if run.tokens:
-        shown.append(messages("tokens", count=format_tokens(run.tokens)))
+        shown.append(messages("tokens", count=format_count(run.tokens)))
     if queued:
         shown.append(messages("queued", count=queued))
     activity = _describe_activity(run, plan, glyphs, messages)

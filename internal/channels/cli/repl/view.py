@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from internal.channels.cli.command_output import format_duration
 from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
@@ -18,6 +17,7 @@ from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.quantities import format_duration
 from internal.i18n.runs import RunMessages
 from internal.normal_forms.untrusted_marks import without_marks
 

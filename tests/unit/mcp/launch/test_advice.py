@@ -49,6 +49,42 @@ def test_a_refused_host_and_a_refused_address_are_different() -> None:
     assert advise(address, circumstances()) == f"add it with: {ADD} --private -- server x"
 
 
+@pytest.mark.parametrize(
+    ("said", "args", "host"),
+    [
+        ("connect ECONNREFUSED 127.0.0.1:6379", (), "127.0.0.1:6379"),
+        ("getaddrinfo ENOTFOUND db.example", (), "db.example"),
+        ("Connection refused", ("redis://ada:canary@localhost:6379/0",), "localhost:6379"),
+    ],
+)
+def test_a_host_that_a_server_without_network_misses_is_named(
+    said: str, args: tuple[str, ...], host: str
+) -> None:
+    found = circumstances()
+    definition = ServerDefinition("mine", command="server", args=args)
+    told = advise(ServerFailure(said), found._replace(definition=definition))
+    assert told == f"add it with: {ADD} --network {host} -- server x"
+    allowed = ServerDefinition("mine", command="server", args=args, network=("network(x.example)",))
+    assert advise(ServerFailure(said), found._replace(definition=allowed)) == ""
+
+
+def test_a_downloader_that_is_too_slow_is_tried_again() -> None:
+    failure = ServerFailure("it did not start in 30 s")
+    definition = ServerDefinition("mine", command="uv", args=("run", "/data/server.py"))
+    told = advise(failure, circumstances()._replace(definition=definition))
+    assert told == "uv may still be downloading, and keeps what it has: try again"
+    assert advise(failure, circumstances()) == ""
+
+
+def test_a_bridge_to_an_address_is_not_needed() -> None:
+    args = ("https://a.example/mcp",)
+    definition = ServerDefinition("mine", command="run", args=args, package="mcp-remote@0.1")
+    told = advise(
+        ServerFailure("it exited with 1"), circumstances()._replace(definition=definition)
+    )
+    assert told == f"add it with: {ADD} --url https://a.example/mcp, without the bridge"
+
+
 def test_a_path_that_a_server_misses_is_granted(tmp_path: Path) -> None:
     missing = ServerFailure(f"it exited with 1: ENOENT: no such file, stat '{tmp_path}'")
     assert f"{ADD} --read {tmp_path} -- server x" in advise(missing, circumstances())
@@ -56,6 +92,14 @@ def test_a_path_that_a_server_misses_is_granted(tmp_path: Path) -> None:
     assert f"{ADD} --write {tmp_path} -- server x" in advise(new, circumstances())
     locked = ServerFailure(f"it exited with 1: EROFS: read-only file system, open '{tmp_path}'")
     assert f"{ADD} --write {tmp_path} -- server x" in advise(locked, circumstances())
+
+
+def test_a_file_among_the_arguments_that_is_still_to_be_made_is_named(tmp_path: Path) -> None:
+    failure = ServerFailure("it exited with 1: OSError: [Errno 30] Read-only file system: '/home'")
+    args = ("--db-path", f"{tmp_path}/new.db")
+    definition = ServerDefinition("mine", command="server", args=args)
+    told = advise(failure, circumstances()._replace(definition=definition))
+    assert f"{ADD} --write {tmp_path} -- server x" in told
 
 
 def test_a_reviewed_server_is_removed_first() -> None:

@@ -10,12 +10,14 @@ def test_options_of_an_entry_and_further_ones_are_given() -> None:
         "env": {"MY_TOKEN": "canary", "OTHER": "1", "PATH": "/usr/bin"},
         "network": ["a.example"],
         "writable": ["/data"],
+        "cwd": "/data",
         "risk": "read",
     }
-    further = FurtherOptions(["b.example:1"], ["/more"], (), {"MODE": "x"})
+    further = FurtherOptions(["b.example:1"], ["/more"], (), {"MODE": "x"}, private=True)
     assert add_command_line("mine", entry, further) == (
         "larkspur mcp add mine --env 'MY_TOKEN=…' --env OTHER=1 --env MODE=x --network a.example"
-        " --network b.example:1 --read /more --write /data --risk read -- server 'a b'"
+        " --network b.example:1 --read /more --write /data --cwd /data --risk read --private"
+        " -- server 'a b'"
     )
 
 

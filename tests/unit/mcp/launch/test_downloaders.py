@@ -30,6 +30,8 @@ from internal.mcp.launch.downloaders import (
             "--index-url https://a.example/simple",
         ),
         ("uv tool run --quiet x a", "uv", "x", "", "a", ""),
+        ("uv run --with x[cli] serve a", "uv", "x[cli]", "serve", "a", ""),
+        ("uv run --with x --with y /s.py", "uv", "x y", "python", "/s.py", ""),
         ("/home/ada/.local/bin/uvx x", "/home/ada/.local/bin/uv", "x", "", "", ""),
         ("npx -y @scope/server@latest /notes", "npm", "@scope/server@latest", "", "/notes", ""),
         ("npx -y -p @scope/server serve --port 1", "npm", "@scope/server", "serve", "--port 1", ""),
@@ -60,6 +62,8 @@ def test_packages_program_and_arguments_are_told_apart(
     [
         "python server.py",
         "uv run server.py",
+        "uv run --directory /p --with x serve",
+        "uv --directory /p run serve",
         "uvx",
         "uvx --from x",
         "npx -c 'server --stdio'",

@@ -114,6 +114,24 @@ def test_a_container_is_refused_where_commands_are_isolated(programs: Path) -> N
     assert lacking(programs, "sh", able=SandboxCapabilities(path=PATH)) is None
 
 
+def test_the_program_of_a_project_is_started_with_arguments_as_they_are_written(
+    programs: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    assert (lacking(programs, "uv", "--directory", str(project), "run", "serve")) is not None
+    for name in ("python", "serve"):
+        (project / ".venv" / "bin" / name).touch(0o755)
+    argv = ("--directory", str(project), "run", "serve", "--key")
+    found = lacking(programs, "uv", *argv, "canary")
+    assert found is not None
+    completed = found.complete({"command": "uv", "args": [*argv, "${KEY}"]})
+    assert completed["command"] == f"{project}/.venv/bin/serve"
+    assert completed["args"] == ["--key", "${KEY}"]
+    assert completed["read_only"] == [str(project)]
+
+
 def test_arguments_that_exist_are_readable(programs: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

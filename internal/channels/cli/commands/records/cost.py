@@ -3,11 +3,12 @@
 from argparse import Namespace
 
 from internal.channels.cli.client import GatewayClient
-from internal.channels.cli.command_output import CommandOutput, format_cost, format_tokens
+from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_records
 from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.output import Output
+from internal.i18n.quantities import format_cost, format_count
 
 
 def register(subparsers: Subparsers) -> None:
@@ -35,8 +36,8 @@ def run(args: Namespace, context: CommandContext) -> int:
             [
                 (
                     one.key,
-                    f"{format_tokens(one.input_tokens)} in",
-                    f"{format_tokens(one.output_tokens)} out",
+                    f"{format_count(one.input_tokens)} in",
+                    f"{format_count(one.output_tokens)} out",
                     unknown if one.cost is None else format_cost(one.cost),
                 )
                 for one in found

@@ -34,6 +34,8 @@ _USAGE = (
 )
 _PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
+_PIPE_SECONDS, _SHOWN_SECONDS = 30, 5
+"""How often progress is a line where it is no terminal; it is told every 5 seconds."""
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
 
@@ -44,6 +46,7 @@ class _Prepared(NamedTuple):
     name: str
     entry: Mapping[str, Any]
     needs: McpNeeds | None
+    is_imported: bool = False
 
 
 def register(subparsers: Subparsers) -> None:
@@ -63,6 +66,7 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--network", metavar="HOST", help="host that the command reaches", **many)
     group.add_argument("--read", metavar="PATH", help="path that the command reads", **many)
     group.add_argument("--write", metavar="PATH", help="path that the command changes", **many)
+    group.add_argument("--cwd", type=decode_argument, help="folder in which the command works")
     group.add_argument("--risk", choices=("read", "write", "exec", "net"), help="risk of its tools")
     group.add_argument("--login", choices=("shared", "personal"), help="who signs in to it")
     group.add_argument("--private", action="store_true", help="allow a private address")
@@ -215,6 +219,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
             ("network", _network(args.network)),
             ("read_only", args.read),
             ("writable", args.write),
+            ("cwd", args.cwd),
             ("risk", args.risk),
             ("login", args.login),
             ("allow_private_networks", args.private),
@@ -261,10 +266,12 @@ def _needs(
 
 def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) -> int:
     """Install and add a server, and start a command to list its tools. Return the exit code."""
-    name, entry, needs = prepared
+    name, entry, needs, is_imported = prepared
     if needs is not None and needs.download:
 
         def report(seconds: int) -> None:
+            if seconds % _PIPE_SECONDS >= _SHOWN_SECONDS and not os.isatty(2):
+                return
             key = "mcp_downloading" if seconds else "mcp_downloads_now"
             text = context.messages(key, packages=needs.download, seconds=seconds)
             print_error(one_line(text, _MAX_COLUMNS))
@@ -280,14 +287,16 @@ def _add_entry(servers: McpAdmin, prepared: _Prepared, context: CommandContext) 
         print_error(context.messages("mcp_added", name=name))
         return OK
     try:
-        found = servers.test(name)
+        # somebody else may have written the file: without isolation a review comes first
+        found = servers.try_isolated(name) if is_imported else servers.test(name)
     except LarkspurError as error:
         print_error(one_line(str(error), _MAX_COLUMNS))
         print_error(context.messages("mcp_added_unstarted", name=name))
         return FAILED
-    names = ", ".join(tool for tool, *_ in found.tools)
-    text = context.messages("mcp_tools", name=name, count=len(found.tools), tools=names)
-    print_error(one_line(text, _MAX_COLUMNS))
+    if found is not None:
+        names = ", ".join(tool for tool, *_ in found.tools)
+        text = context.messages("mcp_tools", name=name, count=len(found.tools), tools=names)
+        print_error(one_line(text, _MAX_COLUMNS))
     print_error(context.messages("mcp_added", name=name))
     return OK
 
@@ -313,9 +322,10 @@ def _network(hosts: list[str]) -> str | list[str]:
 def _import(
     servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
 ) -> int:
-    """Show the servers of a file, and add them if a person agrees. Commands are started once.
+    """Show the servers of a file, and add them if a person agrees.
 
-    One that cannot be added is reported, and the others are added.
+    Isolated commands are started once. One that cannot be added is reported, and the others are
+    added.
 
     Raises:
         CliExit: the answer is no; without a terminal there is no answer.
@@ -326,7 +336,7 @@ def _import(
     for each in found:
         output.line(one_line(f"{each.name}: {each.shown}", _MAX_COLUMNS))
         for note in each.notes:
-            output.line(one_line(f"  {note}", _MAX_COLUMNS))
+            output.line(f"  {one_line(note, _MAX_COLUMNS)}")
         if each.problem:
             print_error(one_line(f"{args.what}: {each.name}: {each.problem}", _MAX_COLUMNS))
             code = FAILED
@@ -340,7 +350,8 @@ def _import(
             print_error(str(error))
             code = FAILED
         else:
-            prepared.append(_Prepared(each.name, needs.entry if needs else each.entry, needs))
+            completed = needs.entry if needs else each.entry
+            prepared.append(_Prepared(each.name, completed, needs, is_imported=True))
     if not prepared:
         return code
     _require_yes("import_mcp", args, context, name=args.what)

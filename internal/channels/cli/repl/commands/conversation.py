@@ -3,10 +3,10 @@
 import base64
 
 from internal.channels.cli.clipboard import copy_text
-from internal.channels.cli.command_output import format_tokens
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import truncate_line
 from internal.channels.cli.repl.commands.context import SlashContext
+from internal.i18n.quantities import format_count
 
 _BAR_WIDTH = 14
 """Cells of the bar of a part that fills the whole window; a row has less than 60 cells."""
@@ -38,8 +38,8 @@ async def context_use(context: SlashContext, _arguments: str) -> None:
     free = max(request.window - request.input - request.reserved, 0)
     parts += [(messages("context_free"), free), (messages("context_reserved"), request.reserved)]
     context.session.note(*align_columns([_part_row(context, *part) for part in parts]))
-    context.print_message("context_cached", count=format_tokens(request.cached))
-    context.print_message("context_reply", count=format_tokens(request.output))
+    context.print_message("context_cached", count=format_count(request.cached))
+    context.print_message("context_reply", count=format_count(request.output))
 
 
 def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ..
     share = tokens / view.request.window
     percent = f"{share:.0%}" if not tokens or share >= _LEAST_SHARE else "<1%"
     bar = view.rows.glyphs.fill * round(share * _BAR_WIDTH)
-    return title, format_tokens(round(tokens)).rjust(6), percent.rjust(4), bar
+    return title, format_count(round(tokens)).rjust(6), percent.rjust(4), bar
 
 
 async def compact(context: SlashContext, _arguments: str) -> None:
@@ -79,8 +79,8 @@ def _print_use(context: SlashContext) -> bool:
         return False
     context.print_message(
         "context_used",
-        used=format_tokens(request.input),
-        window=format_tokens(request.window),
+        used=format_count(request.input),
+        window=format_count(request.window),
         percent=request.percent,
     )
     return True

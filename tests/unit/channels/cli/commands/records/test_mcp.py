@@ -57,13 +57,19 @@ def test_the_file_of_a_project_is_only_imported_after_a_yes(
 ) -> None:
     file = tmp_path / ".mcp.json"
     servers = {
-        "tested": {"command": SERVER[0], "args": [*SERVER[1:], "plain"]},
+        "tested": {
+            "command": SERVER[0],
+            "args": [*SERVER[1:], "plain"],
+            "network": ["127.0.0.1:2375"],
+            "allow_private_networks": True,
+        },
         "web": {"url": "x"},
     }
     file.write_text(json.dumps({"mcpServers": servers}))
     refused = run("mcp", "import", str(file))
     assert (refused.code, states(run)) == (WAITING, [])
-    assert HOSTILE in refused.out
+    for shown in (HOSTILE, "  network: 127.0.0.1:2375\n", "  also with private addresses\n"):
+        assert shown in refused.out
     imported = run("mcp", "import", str(file), "--yes")
     assert imported.code == FAILED
     assert "web: the url must begin with https" in imported.err

@@ -1,0 +1,39 @@
+"""The capabilities of this process: one line for each feature that takes part in runs."""
+
+from typing import TYPE_CHECKING
+
+from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.files.changed_files import ChangeRecorder
+from internal.agent.app.runs.context import RunServices
+from internal.agent.capabilities.archives import ArchivesCapability
+from internal.agent.capabilities.background_commands import BackgroundCommandsCapability
+from internal.agent.capabilities.changed_files import ChangedFilesCapability
+from internal.agent.capabilities.hooks import HooksCapability
+from internal.agent.capabilities.output_files import OutputFilesCapability
+from internal.agent.capabilities.registry import Capabilities
+from internal.agent.capabilities.worktrees import WorktreesCapability
+
+if TYPE_CHECKING:
+    from larkspur.services import Services
+
+
+def make_capabilities(
+    services: "Services", run_services: RunServices, artifacts: ArtifactRecorder
+) -> Capabilities:
+    """Return the capabilities in the order in which they are asked."""
+    changes = ChangeRecorder(
+        services.database,
+        services.stores,
+        services.changes,
+        folders=services.workspaces.file_folders,
+    )
+    return Capabilities(
+        (
+            HooksCapability(services.hooks, run_services),
+            BackgroundCommandsCapability(services.commands),
+            OutputFilesCapability(artifacts),
+            WorktreesCapability(artifacts),
+            ChangedFilesCapability(changes),
+            ArchivesCapability(services.keeper),
+        )
+    )

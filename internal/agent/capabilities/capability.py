@@ -1,0 +1,143 @@
+"""The points of a run at which a feature can take part.
+
+A run goes through its stages without knowing a feature; a capability names the points that it
+needs, and the others cost nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.runs.context import RunContext
+from internal.agent.domain.events.types import Event
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.react.hook_outcomes import HookOutcome
+from internal.agent.domain.react.steps import Pause, TurnOutcome
+from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Task
+from internal.agent.domain.tools import ToolSpec
+
+Departure = Literal["ended", "stopped", "handed_over", "lost"]
+"""Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
+
+
+Ending = Literal["end", "cancel", "pause", "await_tasks", "hand_over"]
+"""How an attempt of a run ends: for good, by a person, or so that it continues later."""
+
+
+class Contribution(NamedTuple):
+    """Additions to the transaction that stores an ending.
+
+    `before` and `after` are statements before and after those of the run itself.
+    """
+
+    events: tuple[Event, ...] = ()
+    before: ExtraWork | None = None
+    after: ExtraWork | None = None
+
+
+class RunStarted(msgspec.Struct, frozen=True):
+    """The first Turn of a run was prepared."""
+
+
+class RunPaused(msgspec.Struct, frozen=True):
+    """A run waits for a person."""
+
+    pause: Pause
+
+
+class RunEnded(msgspec.Struct, frozen=True):
+    """A run ended."""
+
+    outcome: TurnOutcome
+
+
+Moment = RunStarted | RunPaused | RunEnded
+
+
+class ReviewedCall(NamedTuple):
+    """A call of a reply, which was not judged yet."""
+
+    call: ToolCall
+    spec: ToolSpec
+
+
+class RunCall(NamedTuple):
+    """A call of a run that is executed."""
+
+    run: RunContext
+    turn: Turn
+    call: ToolCall
+    spec: ToolSpec
+
+
+class CallReport(msgspec.Struct, frozen=True):
+    """The result of a call.
+
+    The model reads `text`, then the `additions`; `events` are stored with the result.
+    """
+
+    text: str
+    failed: bool
+    additions: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+CallNext = Callable[[], Awaitable[CallReport]]
+
+
+class Capability:
+    """A feature that takes part in runs. The base does nothing at each point."""
+
+    name: ClassVar[str]
+
+    async def enter(self, _run: RunContext, /) -> None:
+        """Prepare this process for an attempt of a run.
+
+        Raises:
+            LarkspurError: the run cannot be executed; it fails with this sentence.
+        """
+
+    async def review_calls(
+        self, _run: RunContext, _turn: Turn, _calls: Sequence[ReviewedCall], /
+    ) -> Mapping[str, HookOutcome]:
+        """Return decisions about the calls of a reply, by call_id, before rules judge them.
+
+        They can change the arguments of a call, refuse it, or have a person asked. They are stored
+        with the reply: after a crash before that, the model is asked again, and then this method.
+        """
+        return {}
+
+    async def before_batch(
+        self, _run: RunContext, _turn: Turn, _calls: Sequence[ToolCall], /
+    ) -> None:
+        """Take note of calls that are executed next."""
+
+    async def around_call(self, _call: RunCall, call_next: CallNext, /) -> CallReport:
+        """Execute a call by `call_next`, and return its report, changed or not.
+
+        What `call_next` raises is passed on: the call waits for people or for tasks, or nothing can
+        be stored any more. A call that fails has a report.
+        """
+        return await call_next()
+
+    async def observe(self, _run: RunContext, _moment: Moment, /) -> None:
+        """Take note of a moment of a run, which goes on when this method returns."""
+
+    async def leave(self, _run_id: RunId, _departure: Departure, /) -> None:
+        """Release what this process holds for a run, before it is stored that the run leaves it."""
+
+    async def ending(
+        self, _run: RunContext, _turn: Turn | None, _ending: Ending, /
+    ) -> Contribution:
+        """Return what is stored together with the ending of an attempt.
+
+        There is no Turn if the run was not prepared.
+        """
+        return Contribution()
+
+    async def fail(self, _task: Task, /) -> None:
+        """Take note that a run failed in another way than by an ending."""

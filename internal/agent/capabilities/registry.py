@@ -1,0 +1,103 @@
+"""The capabilities of a process, asked in their order at the points that they name."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from internal.agent.app.files.artifacts import join_work
+from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.capability import (
+    CallNext,
+    CallReport,
+    Capability,
+    Contribution,
+    Departure,
+    Ending,
+    Moment,
+    ReviewedCall,
+    RunCall,
+)
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
+from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Task
+
+_STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
+
+
+class Capabilities:
+    """All capabilities. Each point knows those that name it; the others are not called."""
+
+    def __init__(self, members: tuple[Capability, ...] = ()) -> None:
+        self._enter = _naming(members, Capability.enter)
+        self._before_batch = _naming(members, Capability.before_batch)
+        self._ending = _naming(members, Capability.ending)
+        self._fail = _naming(members, Capability.fail)
+        self._review_calls = _naming(members, Capability.review_calls)
+        self._around_call = _naming(members, Capability.around_call)
+        self._observe = _naming(members, Capability.observe)
+        self._leave = _naming(members, Capability.leave)
+
+    async def enter(self, run: RunContext) -> None:
+        """Prepare this process for an attempt of a run; see `Capability.enter`."""
+        for enter in self._enter:
+            await enter(run)
+
+    async def before_batch(self, run: RunContext, turn: Turn, calls: Sequence[ToolCall]) -> None:
+        """Tell of calls that are executed next."""
+        for before in self._before_batch:
+            await before(run, turn, calls)
+
+    async def ending(self, run: RunContext, turn: Turn | None, ending: Ending) -> Contribution:
+        """Return what all capabilities store together with an ending, in their order."""
+        found = [await contribute(run, turn, ending) for contribute in self._ending]
+        return Contribution(
+            tuple(event for each in found for event in each.events),
+            join_work(*(each.before for each in found)),
+            join_work(*(each.after for each in found)),
+        )
+
+    async def fail(self, task: Task) -> None:
+        """Tell of a run that failed in another way than by an ending."""
+        for fail in self._fail:
+            await fail(task)
+
+    @property
+    def reviews_calls(self) -> bool:
+        """Whether a capability decides about calls."""
+        return bool(self._review_calls)
+
+    async def review_calls(
+        self, run: RunContext, turn: Turn, calls: Sequence[ReviewedCall]
+    ) -> dict[str, HookOutcome]:
+        """Return the decisions about calls, by call_id: the strictest one about each."""
+        decisions: dict[str, HookOutcome] = {}
+        for review in self._review_calls:
+            for call_id, outcome in (await review(run, turn, calls)).items():
+                known = decisions.get(call_id)
+                if known is None or _STRICTNESS[outcome.decision] > _STRICTNESS[known.decision]:
+                    decisions[call_id] = outcome
+        return decisions
+
+    async def around_call(self, call: RunCall, call_next: CallNext) -> CallReport:
+        """Execute a call inside of all capabilities; the first one is the outermost."""
+        for around in reversed(self._around_call):
+            call_next = partial(around, call, call_next)
+        return await call_next()
+
+    async def observe(self, run: RunContext, moment: Moment) -> None:
+        """Tell of a moment of a run."""
+        for observe in self._observe:
+            await observe(run, moment)
+
+    async def leave(self, run_id: RunId, departure: Departure) -> None:
+        """Release what this process holds for a run."""
+        for leave in self._leave:
+            await leave(run_id, departure)
+
+
+def _naming(members: tuple[Capability, ...], point: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return the methods of the members that name a point."""
+    name = point.__name__
+    return tuple(getattr(each, name) for each in members if getattr(type(each), name) is not point)
