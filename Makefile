@@ -1,7 +1,7 @@
 # Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
 .DEFAULT_GOAL := setup
 .PHONY: setup run page wheel programs check types style page-style documents test tests page-tests byte-code \
-  test-release floors chaos bench soak generate clean
+  test-release floors chaos bench soak compatibility generate clean
 
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -133,6 +133,13 @@ bench: setup
 SOAK_MINUTES := 30
 soak: setup
 	$(BIN)/python -m tests.bench.soak $(SOAK_MINUTES)
+
+# Clients and servers of others, from the registries of packages, against a gateway; rewrites
+# docs/compatibility.md. ONLY="openai" runs the rows whose names have that part. Before a release: all.
+ONLY :=
+compatibility: setup
+	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/python -m tests.compatibility $(if $(ONLY),"$(ONLY)")
+	$(if $(ONLY),,$(BIN)/pytest -m compatibility tests; [ $$? = 0 ] || [ $$? = 5 ])
 
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup

@@ -7,7 +7,7 @@ worse than it was.
 
 import argparse
 import asyncio
-import datetime
+import datetime as dt
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -25,26 +25,58 @@ from tests.compatibility.verdicts import RANKS
 CACHE = Path("~/.cache/larkspur-compatibility").expanduser()
 
 
-def selected(name: str, only: list[str]) -> bool:
-    """Say whether a row is to be run: `only` holds parts of names, and nothing means all."""
-    return not only or any(part.lower() in name.lower() for part in only)
+class Run:
+    """What is run, and the rows so far, which are stored one by one."""
+
+    def __init__(self, only: list[str], cache: Path, folder: Path) -> None:
+        self.cache, self.folder = cache, folder
+        self.before = results.read()
+        self.found: dict[str, dict[str, results.Row]] = {"clients": {}, "servers": {}}
+        self._only = only
+
+    def selects(self, name: str) -> bool:
+        """Say whether a row is to be run: `only` holds parts of names, and nothing means all."""
+        return not self._only or any(part.lower() in name.lower() for part in self._only)
+
+    def store(self, kind: str, name: str, row: results.Row) -> None:
+        """Store a row, and write the tables of all that are declared."""
+        self.found[kind][name] = row
+        print(f"{name}: {row['verdict']}", *row["notes"], sep="\n  ", flush=True)
+        declared = {
+            "clients": {each.name for each in declarations()},
+            "servers": {each.name for each in server_declarations()},
+        }
+        rows = {
+            each: {
+                name: row
+                for name, row in {**old, **self.found[each]}.items()
+                if name in declared[each]
+            }
+            for each, old in results.read().items()
+        }
+        results.write(rows)
+        table.write(rows)
+
+    def worse(self) -> list[str]:
+        """Return the names of rows whose verdict is worse than it was."""
+        return [
+            name
+            for kind, rows in self.found.items()
+            for name, row in rows.items()
+            if (old := self.before[kind].get(name))
+            and RANKS.index(row["verdict"]) > RANKS.index(old["verdict"])
+        ]
 
 
-async def run_clients(only: list[str], cache: Path, folder: Path) -> dict[str, results.Row]:
-    chosen = [each for each in declarations() if selected(each.name, only)]
-    rows: dict[str, results.Row] = {}
-    if not chosen:
-        return rows
+async def run_clients(run: Run) -> None:
+    chosen = [each for each in declarations() if run.selects(each.name)]
     async with AsyncExitStack() as stack:
         where: Place | None = None
-        deliveries = folder / "deliveries.json"
         for each in chosen:
             if where is None and not each.untried:
-                where = await stack.enter_async_context(place(folder / "clients"))
-            row = await _client_row(each, where, cache, deliveries)
-            rows[each.name] = row
-            _tell(each.name, row)
-    return rows
+                where = await stack.enter_async_context(place(run.folder / "clients"))
+            row = await _client_row(each, where, run.cache, run.folder / "deliveries.json")
+            run.store("clients", each.name, row)
 
 
 async def _client_row(
@@ -72,65 +104,32 @@ async def _client_row(
     }
 
 
-async def run_servers(only: list[str], cache: Path, folder: Path) -> dict[str, results.Row]:
-    rows: dict[str, results.Row] = {}
+async def run_servers(run: Run) -> None:
     for each in server_declarations():
-        if selected(f"{each.name} server", only):
-            row = await _server_row(each, cache, folder)
-            rows[each.name] = row
-            _tell(each.name, row)
-    return rows
+        if run.selects(f"{each.name} server"):
+            run.store("servers", each.name, await _server_row(each, run.folder))
 
 
-async def _server_row(
-    declared: ServerDeclaration, cache: Path, folder: Path
-) -> results.Row:
+async def _server_row(declared: ServerDeclaration, folder: Path) -> results.Row:
     row: results.Row = {"name": declared.name, "command": declared.command}
     if declared.untried:
         return {**row, "verdict": "not tried", "notes": [declared.untried]}
-    return {**row, "date": _today(), **await run_server(declared, cache, folder)}
+    return {**row, "date": _today(), **await run_server(declared, folder)}
 
 
 def _today() -> str:
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
-def _tell(name: str, row: results.Row) -> None:
-    print(f"{name}: {row['verdict']}", *row["notes"], sep="\n  ", flush=True)
-
-
-def worse(before: dict[str, results.Row], now: dict[str, results.Row]) -> list[str]:
-    """Return the names of rows whose verdict is worse than it was."""
-    return [
-        name
-        for name, row in now.items()
-        if name in before
-        and RANKS.index(row["verdict"]) > RANKS.index(before[name]["verdict"])
-    ]
+    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 async def main(only: list[str], cache: Path, kinds: set[str]) -> int:
     """Run what is selected; return the exit code."""
-    before = results.read()
-    found: dict[str, dict[str, results.Row]] = {"clients": {}, "servers": {}}
     with tempfile.TemporaryDirectory() as name:
+        run = Run(only, cache, Path(name))
         if "clients" in kinds:
-            found["clients"] = await run_clients(only, cache, Path(name))
+            await run_clients(run)
         if "servers" in kinds:
-            found["servers"] = await run_servers(only, cache, Path(name))
-    after = {kind: {**before[kind], **found[kind]} for kind in before}
-    names = {
-        "clients": {each.name for each in declarations()},
-        "servers": {each.name for each in server_declarations()},
-    }
-    after = {
-        kind: {name: row for name, row in rows.items() if name in names[kind]}
-        for kind, rows in after.items()
-    }
-    results.write(after)
-    table.write(after)
-    lost = [name for kind in found for name in worse(before[kind], found[kind])]
-    if lost:
+            await run_servers(run)
+    if lost := run.worse():
         print("Worse than before: " + ", ".join(lost))
     return int(bool(lost))
 

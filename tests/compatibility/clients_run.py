@@ -1,6 +1,7 @@
 """One run of a client's program against a gateway."""
 
 import re
+import shutil
 from pathlib import Path
 
 from tests.compatibility.declarations import Declaration
@@ -13,9 +14,7 @@ from tests.support.gateway_process import LARKSPUR
 RUN_SECONDS = 420.0
 
 
-async def run_client(
-    declared: Declaration, where: Place, cache: Path, deliveries: Path
-) -> Judged:
+async def run_client(declared: Declaration, where: Place, cache: Path, deliveries: Path) -> Judged:
     """Install and run a client at a door, and judge what it printed."""
     try:
         folder, command = await installed(declared, cache, own_environ())
@@ -24,32 +23,43 @@ async def run_client(
     case = re.sub(r"\W+", "-", declared.name.lower())
     if declared.door == "webhook":
         # A signature counts for five minutes.
-        deliveries.write_text(await delivered(deliveries.parent / declared.program.stem))
+        home = deliveries.parent / f"{declared.language}-{declared.program.stem}"
+        _keep(await delivered(home), deliveries)
     work = folder / "home" / "work"
-    work.mkdir(parents=True, exist_ok=True)
     given = {
+        **_environ(declared, where, work),
+        "LARKSPUR_CASE": case,
+        "LARKSPUR_INSTALLED": str(folder),
+        "LARKSPUR_DELIVERIES": str(deliveries),
+    }
+    try:
+        _, output = await run(*command, folder=work, environ=given, seconds=RUN_SECONDS)
+    except TimeoutError:
+        return Judged("does not work", (f"no end in {RUN_SECONDS:.0f} seconds",), (), ())
+    _keep(output, folder / f"output-{declared.door}.txt")
+    found = outcomes(output)
+    if not found:
+        return Judged("does not work", (shortened(output[-600:]),), (), ())
+    return judge(declared.door, found, where.failures[case])
+
+
+def _environ(declared: Declaration, where: Place, work: Path) -> dict[str, str]:
+    """Return the variables of a program, and make its folder in a new home folder."""
+    shutil.rmtree(work.parent, ignore_errors=True)
+    work.mkdir(parents=True)
+    return {
         **base_environ(work.parent),
         "LARKSPUR_URL": where.url,
         "LARKSPUR_KEY": where.gateway.client.token,
-        "LARKSPUR_CASE": case,
         "LARKSPUR_DOOR": declared.door,
-        "LARKSPUR_INSTALLED": str(folder),
         "LARKSPUR_PROGRAM": str(LARKSPUR),
         "LARKSPUR_GATEWAY_HOME": str(where.home),
-        "LARKSPUR_DELIVERIES": str(deliveries),
         "PYTHONPATH": str(declared.program.parent),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "NO_PROXY": "*",
     }
-    try:
-        _, output = await run(
-            *command, folder=work, environ=given, seconds=RUN_SECONDS
-        )
-    except TimeoutError:
-        return Judged("does not work", (f"no end in {RUN_SECONDS:.0f} seconds",), (), ())
-    (folder / f"output-{declared.door}.txt").write_text(output)
-    found = outcomes(output)
-    if not found:
-        return Judged("does not work", (shortened(output[-600:]),), (), ())
-    return judge(declared.door, found, where.failures[case])
+
+
+def _keep(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -38,8 +38,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 _DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId>"
-    "<version>{}</version></dependency>"
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
 
 
@@ -118,7 +117,9 @@ def _python(declared: Declaration, folder: Path) -> Steps:
     """The program may be what drives a command of another registry: `npm:…` or `go:…`."""
     kinds: dict[str, list[str]] = {"npm": [], "go": [], "": []}
     for package in declared.packages:
-        kind, _, name = package.rpartition(":") if package[:4] in {"npm:", "go:g"} else ("", "", package)
+        kind, _, name = (
+            package.rpartition(":") if package[:4] in {"npm:", "go:g"} else ("", "", package)
+        )
         kinds[kind].append(name)
     steps: Steps = [
         (uv(), "venv", "--quiet", "--clear", "--python", sys.executable, folder / "venv")
@@ -170,6 +171,7 @@ _STEPS = {"python": _python, "node": _node, "go": _go, "rust": _rust, "java": _j
 async def _built(
     declared: Declaration, folder: Path, environ: Mapping[str, str]
 ) -> list[str | Path]:
+    steps: Steps
     match declared.language:
         case "python":
             return [folder / "venv/bin/python", "-P", declared.program]
@@ -181,18 +183,18 @@ async def _built(
         case "go":
             shutil.copy(declared.program, folder / "main.go")
             shutil.copy(declared.program.parent / "scenarios.go", folder / "scenarios.go")
-            steps = (("go", "mod", "tidy"), ("go", "build", "-o", "client", "."))
+            steps = [("go", "mod", "tidy"), ("go", "build", "-o", "client", ".")]
             command: list[str | Path] = [folder / "client"]
         case "rust":
             shutil.copy(declared.program, folder / "main.rs")
             shutil.copy(declared.program.parent / "scenarios.rs", folder / "scenarios.rs")
-            steps = (("cargo", "build", "--quiet"),)
+            steps = [("cargo", "build", "--quiet")]
             command = [folder / "target/debug/client"]
         case _:
             shutil.copy(declared.program, folder / "Client.java")
             shutil.copy(declared.program.parent / "Scenarios.java", folder / "Scenarios.java")
             jars = f"{folder}/jars/*"
-            steps = (("javac", "-cp", jars, "-d", ".", "Client.java", "Scenarios.java"),)
+            steps = [("javac", "-cp", jars, "-d", ".", "Client.java", "Scenarios.java")]
             command = ["java", "-cp", f"{folder}:{jars}", "Client"]
     for step in steps:
         code, output = await run(*step, folder=folder, environ=environ, seconds=INSTALL_SECONDS)

@@ -18,6 +18,7 @@ from tests.support.scripted_model import Call, Fault, Reply, encode
 STREAMED = "Streamed  answer,\n\nin two parts."
 SLOW_SECONDS = 7.0
 BYTES_A_TOKEN = 4
+MAX_RESULT = 2_000
 SYSTEM = "Speak like a pirate."
 _CASE = re.compile(r"case: ([a-z]+) \[([^\]]*)\](?: (\{.*\}))?")
 _TOOL_OF_SERVER = re.compile(r"mcp__(.+?)__.*")
@@ -59,42 +60,57 @@ class ClientScript:
     def __call__(self, body: Mapping[str, Any]) -> Reply:
         messages = body["messages"]
         self.tool_tokens |= _tool_tokens(body.get("tools", []))
-        asked = [message for message in messages if message["role"] == "user"]
-        results = [words(each["content"]) for each in messages if each["role"] == "tool"]
-        # The result of a command that waits for the next request may follow the words of a person.
-        cases = [case for each in asked for case in _CASE.findall(words(each["content"]))]
+        asked = [words(each["content"]) for each in messages if each["role"] == "user"]
+        cases = [case for text in asked for case in _CASE.findall(text)]
         if not cases:
             return Reply(text="No case is named.")
         scenario, client, given = cases[-1]
-        last = messages[-1]["role"] == "tool"
-        match scenario:
-            case "stream":
-                return Reply(text=f"\n {STREAMED} \n\n", pieces=6)
-            case "write" if not last:
-                call = {"path": "notes.md", "content": "remembered"}
-                return Reply(calls=[Call("write_file", call)])
-            case "read" if not last:
-                return Reply(calls=[Call("read_file", {"path": "notes.md"})])
-            case "read":
-                kept = "remembered" in results[-1]
-                return Reply(text="The notes say: remembered." if kept else "There are no notes.")
-            case "use" if not last:
-                use = json.loads(given)
-                return Reply(calls=[Call(use["tool"], use["arguments"])])
-            case "use":
-                return Reply(text=f"It returned: {results[-1][:2000]}")
-            case "picture":
-                return Reply(text=_picture(asked[-1]))
-            case "system":
-                return Reply(text=_system(messages))
-            case "failing":
-                # Helper requests, such as those for titles, have no tools and are no runs.
-                self.failures[client] += "tools" in body
-                return Reply(fault=Fault("status", status=400, message="This task cannot be done."))
-            case "slow":
-                return Reply(text="Answered slow.", delay_seconds=SLOW_SECONDS)
-            case _:
-                return Reply(text=f"Answered {scenario}.")
+        if scenario == "failing":
+            # Helper requests, such as those for titles, have no tools and are no runs.
+            self.failures[client] += "tools" in body
+            return Reply(fault=Fault("status", status=400, message="This task cannot be done."))
+        if messages[-1]["role"] == "tool":
+            return _after_call(scenario, words(messages[-1]["content"]))
+        if call := _call_of(scenario, given):
+            return Reply(calls=[call])
+        return _answer(scenario, messages)
+
+
+def _call_of(scenario: str, given: str) -> Call | None:
+    match scenario:
+        case "write":
+            return Call("write_file", {"path": "notes.md", "content": "remembered"})
+        case "read":
+            return Call("read_file", {"path": "notes.md"})
+        case "use":
+            use = json.loads(given)
+            return Call(use["tool"], use["arguments"])
+        case _:
+            return None
+
+
+def _after_call(scenario: str, result: str) -> Reply:
+    if scenario == "use":
+        return Reply(text=f"It returned: {result[:MAX_RESULT]}")
+    if scenario == "read":
+        kept = "remembered" in result
+        return Reply(text="The notes say: remembered." if kept else "There are no notes.")
+    return Reply(text=f"Answered {scenario}.")
+
+
+def _answer(scenario: str, messages: list[Mapping[str, Any]]) -> Reply:
+    match scenario:
+        case "stream":
+            return Reply(text=f"\n {STREAMED} \n\n", pieces=6)
+        case "picture":
+            asked = [each for each in messages if each["role"] == "user"]
+            return Reply(text=_picture(asked[-1]))
+        case "system":
+            return Reply(text=_system(messages))
+        case "slow":
+            return Reply(text="Answered slow.", delay_seconds=SLOW_SECONDS)
+        case _:
+            return Reply(text=f"Answered {scenario}.")
 
 
 def _tool_tokens(tools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -115,9 +131,13 @@ def _picture(message: Mapping[str, Any]) -> str:
 
 def _system(messages: list[Mapping[str, Any]]) -> str:
     """Say whether the model reads the client's system prompt as instructions."""
-    texts = {each["role"]: words(each["content"]) for each in messages}
-    marked = re.search(rf"<instructions [^>]*>\s*{SYSTEM}\s*</instructions>", texts["user"])
-    if marked or SYSTEM in texts.get("system", ""):
+    texts: dict[str, str] = {"user": "", "system": ""}
+    for each in messages:
+        if each["role"] in texts:
+            texts[each["role"]] += words(each["content"])
+    frame = rf"<instructions [^>]*>((?!</instructions>).)*{re.escape(SYSTEM)}"
+    marked = re.search(frame, texts["user"], re.DOTALL)
+    if marked or SYSTEM in texts["system"]:
         return "Instructions: kept."
     return "Instructions: a part of the message." if SYSTEM in texts["user"] else "No instructions."
 

@@ -3,18 +3,23 @@
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 DECLARED = Path(__file__).parent / "servers.toml"
 
 
-class ServerDeclaration(NamedTuple):
+class ServerDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server, the first command of its README, and one call.
 
     `{home}` in a command and in arguments is the folder of the person. `files` are made there
     before, `variables` are the values that a person knows, `given` the options that the README
-    itself asks for. `expected` is a part of the result of the call; without a `tool` only the list
-    of tools is tried, and `remark` says why. `untried` is why it is not run at all.
+    itself asks for. `documented` are the options and the command that docs/mcp.md or the README
+    names for a machine like this one, tried where the first command is of no use. `expected` is a
+    part of the result of the call, `made` a file that it must leave for the person; without a
+    `tool` only the list of tools is tried, and `remark` says why. `untried` is why it is not run
+    at all.
     """
 
     name: str
@@ -23,7 +28,9 @@ class ServerDeclaration(NamedTuple):
     tool: str = ""
     arguments: dict[str, Any] = {}
     expected: str = ""
+    made: str = ""
     given: str = ""
+    documented: str = ""
     variables: dict[str, str] = {}
     files: dict[str, str] = {}
     remark: str = ""
@@ -34,5 +41,5 @@ class ServerDeclaration(NamedTuple):
 def server_declarations() -> tuple[ServerDeclaration, ...]:
     """Return all servers, by name."""
     rows = tomllib.loads(DECLARED.read_text(encoding="utf-8"))["server"]
-    found = [ServerDeclaration(**row) for row in rows]
+    found = msgspec.convert(rows, list[ServerDeclaration])
     return tuple(sorted(found, key=lambda each: each.name))

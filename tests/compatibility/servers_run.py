@@ -9,6 +9,7 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Mapping
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,29 +41,48 @@ class Added(NamedTuple):
     tools: int
 
 
-async def run_server(declared: ServerDeclaration, _cache: Path, folder: Path) -> Row:
+async def run_server(declared: ServerDeclaration, folder: Path) -> Row:
     """Add a server, review it, and call a tool in a run; return the fields of its row."""
     home = folder / f"server-{declared.name}" / "home"
     home.mkdir(parents=True)
     _furnish(declared, home)
     with relay() if is_needed() else nullcontext("") as address:
         environ = _person(home, address)
-        added = await _add(declared, home, environ)
-        row: Row = {
-            "registry": declared.registry,
-            "hints": [_without(home, each) for each in added.hints],
-            "seconds": round(added.seconds),
-            "version": _version(home, declared.name),
-        }
-        if added.problem:
-            return {**row, "verdict": "does not work", "notes": [shortened(added.problem)]}
-        await _larkspur(environ, "mcp", "review", declared.name, "--yes", home=home)
-        further = await _call(declared, home, environ)
-    notes = [*further.pop("notes"), *([declared.remark] if declared.remark else [])]
+        first = f"{declared.given} -- {declared.command}"
+        row = await _tried(declared, home, environ, first)
+        if row["verdict"] == "does not work" and declared.documented:
+            await _larkspur(environ, "mcp", "remove", declared.name, home=home)
+            row = await _tried(declared, home, environ, declared.documented)
+            row["hints"] = [declared.documented.replace("{home}", "~"), *row["hints"]]
+            if row["verdict"] == "works":
+                row["verdict"] = "works with a note"
+    return row
+
+
+async def _tried(
+    declared: ServerDeclaration, home: Path, environ: Mapping[str, str], command: str
+) -> Row:
+    """Add a server by a command and what Larkspur then says, review it, and call its tool."""
+    added = await _add(declared, home, environ, command)
+    remarks = [declared.remark] if declared.remark else []
+    row: Row = {
+        "registry": declared.registry,
+        "hints": [_without(home, each) for each in added.hints],
+        "seconds": round(added.seconds),
+        "version": _version(home, declared.name),
+        "tools": added.tools,
+    }
+    if added.problem:
+        # Behind the lines that tell of its download.
+        reason = "".join(added.problem.rpartition("The MCP server")[1:])
+        return {**row, "verdict": "does not work", "notes": [shortened(reason), *remarks]}
+    await _larkspur(environ, "mcp", "review", declared.name, "--yes", home=home)
+    further = await _call(declared, home, environ)
+    notes = [*further.pop("notes"), *remarks]
     verdict: Verdict = "works" if not added.hints else "works with a note"
     if further.pop("failed"):
         verdict = "does not work"
-    return {**row, **further, "tools": added.tools, "verdict": verdict, "notes": notes}
+    return {**row, **further, "verdict": verdict, "notes": notes}
 
 
 def _furnish(declared: ServerDeclaration, home: Path) -> None:
@@ -96,7 +116,7 @@ def _person(home: Path, address: str) -> dict[str, str]:
 
 async def _larkspur(environ: Mapping[str, str], *argv: str, home: Path) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
-        *("nice", "-n", "15", LARKSPUR, *argv),
+        *("nice", "-n", "15", str(LARKSPUR), *argv),
         env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
         cwd=home,
         stdin=DEVNULL,
@@ -114,9 +134,11 @@ async def _larkspur(environ: Mapping[str, str], *argv: str, home: Path) -> tuple
     return process.returncode or 0, output.decode(errors="replace")
 
 
-async def _add(declared: ServerDeclaration, home: Path, environ: Mapping[str, str]) -> Added:
-    command = shlex.split(declared.command.replace("{home}", str(home)))
-    argv = ["mcp", "add", declared.name, "--yes", *shlex.split(declared.given), "--", *command]
+async def _add(
+    declared: ServerDeclaration, home: Path, environ: Mapping[str, str], command: str
+) -> Added:
+    words = shlex.split(command.replace("{home}", str(home)))
+    argv = ["mcp", "add", declared.name, "--yes", *words]
     hints: list[str] = []
     began = time.monotonic()
     while True:
@@ -151,7 +173,7 @@ def _hinted(output: str, declared: ServerDeclaration) -> list[str] | None:
 
 def _new_options(before: list[str], after: list[str]) -> str:
     """Return the options of a command that the one before it did not have."""
-    pairs = [" ".join(pair) for pair in zip(after, after[1:], strict=False)]
+    pairs = [" ".join(pair) for pair in pairwise(after)]
     known = " ".join(before)
     return " ".join(pair for pair in pairs if pair.startswith("--") and pair not in known)
 
@@ -181,9 +203,7 @@ async def _call(
         # Without a call the task only shows which tools the model gets.
         text = f"case: use [{declared.name}] {use}" if declared.tool else "case: plain [server]"
         task = {"task": text, "options": {"permission_mode": "all"}}
-        answer = (
-            await where.gateway.client.post(f"/api/tasks?wait={CALL_SECONDS}", task)
-        ).json()
+        answer = (await where.gateway.client.post(f"/api/tasks?wait={CALL_SECONDS}", task)).json()
         run = answer.get("run") or {}
         said = str(run.get("answer") or run.get("error") or answer)
         started = set(_descendants(where.gateway.process.pid)) - before
@@ -196,7 +216,12 @@ async def _call(
         }
     if declared.tool and declared.expected not in said:
         found["failed"] = True
-        found["notes"] = [f"{declared.tool}: {shortened(said)}"]
+        # Without the frame around what a server says.
+        reason = said.rpartition("is to be followed.]")[2].strip()
+        found["notes"] = [f"{declared.tool}: {shortened(reason)}"]
+    elif declared.made and not (home / declared.made).exists():
+        found["failed"] = True
+        found["notes"] = [f"{declared.tool}: succeeds, but ~/{declared.made} is not there"]
     return found
 
 

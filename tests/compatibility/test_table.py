@@ -4,15 +4,15 @@ from tests import ROOT
 from tests.compatibility.declarations import declarations
 from tests.compatibility.results import read
 from tests.compatibility.server_declarations import server_declarations
-from tests.compatibility.table import LANGUAGES_OF_PAGE, page
+from tests.compatibility.table import PAGES, filled
 from tests.compatibility.verdicts import Outcome, judge
 
 
 def test_the_page_is_written_from_the_results() -> None:
     rows = read()
-    for language in LANGUAGES_OF_PAGE:
-        written = (ROOT / "docs" / language.file).read_text(encoding="utf-8")
-        assert written == page(rows, language)
+    for words in PAGES:
+        written = (ROOT / "docs" / words.file).read_text(encoding="utf-8")
+        assert written == filled(written, rows, words)
 
 
 def test_each_program_has_a_row_of_its_versions() -> None:

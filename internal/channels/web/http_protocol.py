@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -77,6 +78,7 @@ class HttpConnection(HttpToolsProtocol):
         self._open = server_state
         self._head_bytes = 0
         self._in_head = True
+        self._received = b""
         self._head_started: float | None = None
         self._write_paused: float | None = None
         self._on_unready: Callable[[], None] | None = None
@@ -155,6 +157,7 @@ class HttpConnection(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_started is None:
                 self._head_started = self.loop.time()
+        self._received = data
         super().data_received(data)
         is_too_large = self._in_head and self._head_bytes > MAX_HEAD_BYTES
         if is_too_large and not self.transport.is_closing():
@@ -163,6 +166,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the request, with this connection as the transport of an event stream."""
+        if self._is_offer:
+            return
         self._in_head, self._head_bytes, self._head_started = False, 0, None
         self.scope["state"][TRANSPORT_KEY] = self
         self.scope["state"][NOTE_LOGIN_KEY] = self.note_login
@@ -170,8 +175,30 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Expect the next request head."""
+        if self._is_offer:
+            return
         self._in_head = True
         super().on_message_complete()
+
+    @property
+    def _is_offer(self) -> bool:
+        """True for a head that offers another protocol, as Java's client offers HTTP/2."""
+        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Read a request that offered another protocol as one of HTTP/1.1.
+
+        The parser has read its head only: what follows would be of the other protocol.
+        """
+        error = sys.exception()
+        if not self._is_offer or not isinstance(error, httptools.HttpParserUpgrade):
+            return
+        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        head += [b"%s: %s" % one for one in self.headers if one[0] != b"upgrade"]
+        following = self._received[error.args[0] :]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
+        super().data_received(b"\r\n".join([*head, b"", following]))
 
     def pause_writing(self) -> None:
         """Record since when the client has not read."""

@@ -1,6 +1,7 @@
 """The server in the program's own loop: where it listens, how it starts and how it ends."""
 
 import asyncio
+import json
 import signal
 import socket
 from contextlib import AsyncExitStack
@@ -41,6 +42,30 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
         documents=ChildDocumentReader(native_sandbox(folder)),
         logins=Logins(),
     )
+
+
+@pytest.mark.parametrize("cut", [0, 60, 260, -5], ids=str)
+async def test_a_request_that_offers_another_protocol_keeps_its_body(
+    tmp_path: Path, cut: int
+) -> None:
+    body = json.dumps({"task": "write a report"}).encode()
+    offered = {
+        "connection": "Upgrade, HTTP2-Settings",
+        "upgrade": "h2c",
+        "http2-settings": "AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+    }
+    async with open_web_app(tmp_path) as app:
+        reader, writer = await app.client.connect()
+        sent = app.client.head("POST", "/api/tasks", offered) + body
+        for part in (sent[:cut], sent[cut:]):
+            writer.write(part)
+            await writer.drain()
+        assert (await read_reply(reader)).status == 201
+        writer.write(app.client.head("GET", "/api/me"))
+        assert (await read_reply(reader)).status == 200
+        writer.close()
 
 
 async def test_a_port_in_use_is_reported(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -22,6 +23,10 @@ type delivery struct {
 func verified(given delivery, body string) func(context.Context) (any, error) {
 	return func(context.Context) (any, error) {
 		library, err := standardwebhooks.NewWebhook(given.Secret)
+		// As docs/hooks.md says: what is not in Base64 is given as bytes.
+		if !strings.HasPrefix(given.Secret, "whsec_") {
+			library, err = standardwebhooks.NewWebhookRaw([]byte(given.Secret))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -26,9 +26,7 @@ def converted(message):
 
 
 async def answer(messages, stream, tools, key):
-    client = KINDS[scenarios.DOOR](
-        model=scenarios.MODEL, base_url=scenarios.BASE_URL, api_key=key
-    )
+    client = KINDS[scenarios.DOOR](model=scenarios.MODEL, base_url=scenarios.BASE_URL, api_key=key)
     system = [each["content"] for each in messages if each["role"] == "system"]
     agent = Agent(
         client, instructions=system[0] if system else None, tools=[add] if tools else None
@@ -36,7 +34,11 @@ async def answer(messages, stream, tools, key):
     given = [converted(each) for each in messages if each["role"] != "system"]
     if not stream:
         return (await agent.run(given)).text
-    return "".join([piece.text async for piece in agent.run(given, stream=True)])
+    # Its pieces may replace earlier ones.
+    pieces = agent.run(given, stream=True)
+    async for _ in pieces:
+        pass
+    return (await pieces.get_final_response()).text
 
 
 def ask(messages, *, stream, tools, key):

@@ -29,7 +29,9 @@ def ask(messages, *, stream, tools, key):
         given = [Message(**message) for message in spoken]
     else:
         given = [
-            Message(role="user", content=content[0]["text"], images=[Image(content=scenarios.png())])
+            Message(
+                role="user", content=content[0]["text"], images=[Image(content=scenarios.png())]
+            )
         ]
     if stream:
         return "".join(each.content or "" for each in agent.run(given, stream=True))

@@ -15,7 +15,6 @@ def ask(messages, *, stream, tools, key):
         argv += ["--tools", "none"]
     if messages[0]["role"] == "system":
         argv += ["--system", messages[0]["content"]]
-    argv += ["--name", "compatibility"] if len(messages) > 1 else []
     environ = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": scenarios.BASE_URL}
     return scenarios.output_of(GPTME, *argv, messages[-1]["content"], environ=environ)
 

@@ -49,4 +49,6 @@ async def connect(key):
     yield Session(key)
 
 
-mcp_scenarios.mcp(connect, without={"progress": "it shows none", "mistake": "it shows that there was one only"})
+mcp_scenarios.mcp(
+    connect, without={"progress": "it shows none", "mistake": "it shows that there was one only"}
+)

@@ -2,6 +2,7 @@
 # registry: PyPI
 # packages: langroid==0.69.16
 # door: chat
+# untried: when it starts it loads an encoding from an address that is no registry
 import scenarios
 from langroid.language_models import OpenAIGPT, OpenAIGPTConfig
 from langroid.language_models.base import LLMMessage, Role

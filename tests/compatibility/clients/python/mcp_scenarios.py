@@ -17,6 +17,12 @@ def headers(key):
     return {"Authorization": f"Bearer {key}"}
 
 
+async def _result_of(session, scenario, on_progress=None):
+    made = await session.call("create_task", {"instruction": scenarios.prompt(scenario)}, None)
+    wanted = {"task_id": json.loads(made)["task_id"], "wait_seconds": 50}
+    return await session.call("task_result", wanted, on_progress)
+
+
 def mcp(connect, *, without=None):
     """Do all scenarios. `connect(key)` is a context manager that gives a session with `names()`
     and `call(tool, arguments, on_progress)`, which returns the text of the result.
@@ -29,18 +35,13 @@ def mcp(connect, *, without=None):
         else:
             scenarios.attempt(scenario, lambda: asyncio.run(work()))
 
-    async def names():
-        async with connect(scenarios.KEY) as session:
+    async def names(key=scenarios.KEY):
+        async with connect(key) as session:
             return await session.names()
-
-    async def result_of(session, scenario, on_progress=None):
-        made = await session.call("create_task", {"instruction": scenarios.prompt(scenario)}, None)
-        wanted = {"task_id": json.loads(made)["task_id"], "wait_seconds": 50}
-        return await session.call("task_result", wanted, on_progress)
 
     async def call():
         async with connect(scenarios.KEY) as session:
-            return await result_of(session, "plain")
+            return await _result_of(session, "plain")
 
     async def progress():
         seen = []
@@ -49,21 +50,17 @@ def mcp(connect, *, without=None):
             seen.append((given, named))
 
         async with connect(scenarios.KEY) as session:
-            await result_of(session, "slow", on_progress)
+            await _result_of(session, "slow", on_progress)
         return len(seen)
 
     async def mistake():
         async with connect(scenarios.KEY) as session:
             return await session.call("task_status", {"task_ids": ["task-none"]}, None)
 
-    async def wrong_key():
-        async with connect(scenarios.WRONG_KEY) as session:
-            return await session.names()
-
     one("list", names)
     one("call", call)
     one("progress", progress)
     one("mistake", mistake)
     if IS_ADDRESS:
-        one("wrong key", wrong_key)
+        one("wrong key", lambda: names(scenarios.WRONG_KEY))
     scenarios.end()

@@ -25,9 +25,7 @@ class Session:
 @asynccontextmanager
 async def connect(key):
     if mcp_scenarios.IS_ADDRESS:
-        transport = streamablehttp_client(
-            mcp_scenarios.ADDRESS, headers=mcp_scenarios.headers(key)
-        )
+        transport = streamablehttp_client(mcp_scenarios.ADDRESS, headers=mcp_scenarios.headers(key))
     else:
         command = StdioServerParameters(
             command=mcp_scenarios.PROGRAM, args=["mcp", "serve"], env=mcp_scenarios.ENVIRON

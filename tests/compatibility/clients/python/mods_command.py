@@ -2,6 +2,7 @@
 # registry: Go
 # packages: go:github.com/charmbracelet/mods@v1.8.1
 # door: chat
+# untried: its module could not be installed from the Go registry here
 from pathlib import Path
 
 import scenarios

@@ -10,9 +10,7 @@ def ask(messages, *, stream, tools, key):
     client = openai.OpenAI(base_url=scenarios.BASE_URL, api_key=key)
     further = {"tools": tools} if tools else {}
     if not stream:
-        reply = client.chat.completions.create(
-            model=scenarios.MODEL, messages=messages, **further
-        )
+        reply = client.chat.completions.create(model=scenarios.MODEL, messages=messages, **further)
         return reply.choices[0].message.content
     chunks = client.chat.completions.create(
         model=scenarios.MODEL, messages=messages, stream=True, **further

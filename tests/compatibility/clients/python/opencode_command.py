@@ -15,9 +15,18 @@ def ask(messages, *, stream, tools, key):
         "npm": "@ai-sdk/openai-compatible",
         "name": "Larkspur",
         "options": {"baseURL": scenarios.BASE_URL, "apiKey": key},
-        "models": {scenarios.MODEL: {"name": "Larkspur", "attachment": True}},
+        "models": {
+            scenarios.MODEL: {"name": "Larkspur", "attachment": True},
+            "larkspur-plain": {"name": "plain replies"},
+        },
     }
-    config = {"provider": {"larkspur": provider}, "autoupdate": False, "share": "disabled"}
+    config = {
+        "provider": {"larkspur": provider},
+        # It asks for a title of each conversation.
+        "small_model": "larkspur/larkspur-plain",
+        "autoupdate": False,
+        "share": "disabled",
+    }
     Path("opencode.json").write_text(json.dumps(config))
     argv = ["run", "-m", f"larkspur/{scenarios.MODEL}"]
     if len(messages) > 1:

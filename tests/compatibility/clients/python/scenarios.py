@@ -49,13 +49,11 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png() -> bytes:
-    """Return a picture of 64 × 64 red pixels."""
+    """Return a picture of 64 by 64 red pixels."""
     side = 64
     head = side.to_bytes(4) * 2 + bytes([8, 2, 0, 0, 0])
     rows = (b"\0" + b"\xff\0\0" * side) * side
-    chunks = (
-        _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
-    )
+    chunks = _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + chunks
 
 
@@ -98,7 +96,7 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
     except Absent as error:
         say(scenario, absent=str(error))
     # What a client raises is its own matter, and is what is recorded.
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         traceback.print_exc()
         say(scenario, error=_told(error))
     finally:

@@ -15,7 +15,7 @@ def post(path, body):
         data=json.dumps(body).encode(),
         headers={**HEADERS, "content-type": "application/json"},
     )
-    with urllib.request.urlopen(request) as response:  # noqa: S310
+    with urllib.request.urlopen(request) as response:  # noqa: S310 - the gateway
         return json.load(response)
 
 

@@ -7,7 +7,9 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 
 def verify(secret, body, headers):
-    Webhook(secret).verify(body, headers)
+    # As docs/hooks.md says: what is not in Base64 is given as bytes.
+    given = secret if secret.startswith("whsec_") else secret.encode()
+    Webhook(given).verify(body, headers)
 
 
 webhook_scenarios.webhook(verify, WebhookVerificationError)

@@ -10,7 +10,12 @@ use standardwebhooks::Webhook;
 
 fn verified(delivery: &Value, body: &str) -> Result<String, String> {
     let secret = delivery["secret"].as_str().unwrap_or_default();
-    let library = Webhook::new(secret).map_err(|error| error.to_string())?;
+    // As docs/hooks.md says: what is not in Base64 is given as bytes.
+    let library = match secret.starts_with("whsec_") {
+        true => Webhook::new(secret),
+        false => Webhook::from_bytes(secret.as_bytes().to_vec()),
+    }
+    .map_err(|error| error.to_string())?;
     let mut headers = http::HeaderMap::new();
     for (name, value) in delivery["headers"].as_object().into_iter().flatten() {
         let name = http::HeaderName::try_from(name.as_str()).map_err(|error| error.to_string())?;
