@@ -69,7 +69,9 @@ class ServerConnection:
         self._timer: asyncio.TimerHandle | None = None
         self._lost: ServerFailure | None = None
         self._failures, self._failed_at = 0, 0.0
-        self._listed_at = 0.0
+        self._listing, self._listed_at = asyncio.Lock(), 0.0
+        self._changes = 0
+        """How often the server said that its tools have changed."""
         self._lost_answers = 0
 
     @property
@@ -83,7 +85,7 @@ class ServerConnection:
         Raises:
             ServerFailure: it cannot be started, or does not list them.
         """
-        async with self._session() as session:
+        async with self._session() as session, self._listing:
             return await self._list(session)
 
     async def call(
@@ -107,10 +109,9 @@ class ServerConnection:
             ServerFailure: it cannot be started, or ends during the call.
         """
         async with self._session() as session:
-            age = asyncio.get_running_loop().time() - self._listed_at
             # a server that waits for a reply may not answer anything else
-            if age > LIST_SECONDS and reply is None:
-                await self._list(session)
+            if reply is None:
+                await self._list_if_old(session)
             check()
             endpoint = self._endpoint
             try:
@@ -266,7 +267,8 @@ class ServerConnection:
                 session = await stack.enter_async_context(
                     endpoint.connect(self._version, self._note_change)
                 )
-                await self._list(session)
+                async with self._listing:
+                    await self._list(session)
         except TimeoutError as error:
             said = f": {endpoint.failure}" if endpoint.failure else ""
             known = endpoint.describe_failure("")
@@ -308,14 +310,24 @@ class ServerConnection:
         if endpoint.ended.is_set():
             raise ServerFailure(endpoint.failure)
 
+    async def _list_if_old(self, session: "SdkSession") -> None:
+        """List the tools if that is long ago or they have changed since."""
+        async with self._listing:
+            if asyncio.get_running_loop().time() - self._listed_at > LIST_SECONDS:
+                await self._list(session)
+
     async def _list(self, session: "SdkSession") -> list[ListedTool]:
+        """List the tools. They are known when all of this is done, and not before."""
+        changes = self._changes
         listed = await session.list_tools()
-        self._listed_at = asyncio.get_running_loop().time()
         await asyncio.to_thread(self._on_tools, listed)
+        if changes == self._changes:  # else the list may be older than the change
+            self._listed_at = asyncio.get_running_loop().time()
         return listed
 
     def _note_change(self) -> None:
         self._listed_at = float("-inf")
+        self._changes += 1
         self._has_changed.set()
 
     async def _list_changes(self, session: "SdkSession") -> None:
@@ -324,9 +336,8 @@ class ServerConnection:
             await self._has_changed.wait()
             self._has_changed.clear()
             try:
-                await self._list(session)
+                await self._list_if_old(session)
             except ServerFailure as error:  # the next call lists them again
-                self._listed_at = float("-inf")
                 extra = {"server": self.definition.name, "reason": str(error)}
                 logger.warning("mcp tools that have changed cannot be listed", extra=extra)
 

@@ -197,9 +197,10 @@ async def test_the_stopped_run_of_a_dead_process_is_cancelled(
         app.dispatcher.stop()
         made = await here.submit("paint")
         if terminal:
-            await app.database.write(partial(app.stores.runs.adopt, made.run_id, "dead", "2026"))
-        await claim(here, made, "dead", lease_until="2026")
+            await app.database.write(partial(app.stores.runs.adopt, made.run_id, "dead", LONG))
+        await claim(here, made, "dead")
         await stop(here, made)
+        await app.database.write(partial(app.stores.runs.renew_leases, "dead", "2026"))
         await make_recovery(app).recover_expired_leases()
         await check_stopped(here, made, ["paint"])
 
