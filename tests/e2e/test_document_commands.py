@@ -50,10 +50,15 @@ NOT_RUN = {
     r"larkspur sessions move": "several hosts; test_hosts.py",
     r"larkspur mcp (review|login|logout) docs": "mcp.example.com is no server; test_mcp_login.py",
     r"larkspur tasks (diff|apply)": "a subtask in a git repository; test_worktree_changes.py",
+    r"larkspur mcp (add|review) (notes|git|shop|browser|lark)\b": "test_server_recipes.py",
+    r"larkspur mcp \w+ (time|clock|brave)\b": "installs from a registry; test_mcp_packages.py",
+    r"cd ~/project$": "as above",
+    r"larkspur hooks\b": "hooks of the settings; test_hooks.py",
     r".*\[--": "a synopsis, no command",
     r".* --json-schema ": "a model that answers in JSON; test_answer_schema.py",
     r"curl http://127.0.0.1:8430/_sim/": "the test of the simulator below",
     # of the Makefile
+    r"make compatibility": "the registries of packages, before a release",
     r"make (setup|wheel|check|test|chaos|bench|soak|generate|clean)\b": "CI runs them",
 }
 """Commands that are not run, with the reason or the test that does the same."""
@@ -311,12 +316,16 @@ class Shell:
         (self._work / "CONTRIBUTING.md").write_text("Write tests.\n")
         (self._work / "poem.txt").write_text("Hope is the thing with feathers.\n")
         (self._work / "author.json").write_text('{"type": "object"}')
-        server = {"command": "sh", "args": ["-c", "exit 1"]}
+        program = f"{ROOT}/tests/support/mcp_database_server.py"
+        server = {"command": "/usr/bin/python3", "args": ["-I", program]}
         (self._work / ".mcp.json").write_text(json.dumps({"mcpServers": {"own": server}}))
         (self._home / "larkspur-packages.txt").write_text("numpy==2.4.0\n")
         with zipfile.ZipFile(self._home / "Downloads" / "spreadsheets.zip", "w") as archive:
             text = "---\nname: spreadsheets\ndescription: Checks spreadsheets.\n---\nRead them.\n"
             archive.writestr("spreadsheets/SKILL.md", text)
+        collection = self._home / "src" / "skills" / "letters"
+        collection.mkdir(parents=True)
+        (collection / "SKILL.md").write_text(text.replace("spreadsheets", "letters"))
         await self.run("git init --quiet . && larkspur -p hello")
         await self.run(f"cd ~/.larkspur && mkdir -p {' '.join(FOLDERS)}")
 

@@ -301,6 +301,7 @@ async def test_every_route_is_in_the_openapi_document(app: WebApp) -> None:
         "replay",
         "after",
         "debug",
+        "unnamed",
         "Last-Event-ID",
     ]
     assert "text/event-stream" in stream["responses"]["200"]["content"]
