@@ -1,7 +1,6 @@
 """Files with servers, of this and of other programs: JSON with comments, TOML and YAML."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +128,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         text = read_text(path, MAX_FILE_BYTES)
         match path.suffix.lower():
             case ".toml":
-                document: Any = tomllib.loads(text)
+                document: Any = _parse_toml(text, path)
             case ".yaml" | ".yml":
                 document = _parse_yaml(text, path)
             case _:
@@ -140,8 +139,6 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise DefinitionError(f"{path} cannot be read: {describe_system_error(error)}") from error
     except json.JSONDecodeError as error:
         raise DefinitionError(f"{path}:{error.lineno}: this is not JSON: {error.msg}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise DefinitionError(f"{path}: this is not TOML: {error}.") from error
     except ConfigError as error:
         raise DefinitionError(str(error)) from error
     except (ValueError, RecursionError) as error:
@@ -149,6 +146,15 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         raise DefinitionError(f'{path} must be an object: {{"{SERVERS_KEY}": {{…}}}}.')
     return document
+
+
+def _parse_toml(text: str, path: Path) -> Any:
+    import tomllib  # noqa: PLC0415  # of no use to a gateway that starts
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DefinitionError(f"{path}: this is not TOML: {error}.") from error
 
 
 def _parse_yaml(text: str, path: Path) -> Any:

@@ -5,7 +5,6 @@ Only addresses are read. Passwords and tokens beside them are not taken over.
 
 import configparser
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,6 +88,8 @@ def _python_indexes(environ: Mapping[str, str], home: Path) -> Iterator[tuple[st
 
 
 def _uv_indexes(file: Path) -> Iterator[tuple[str, str, bool]]:
+    import tomllib  # noqa: PLC0415  # of no use to a gateway that starts
+
     try:
         document: dict[str, Any] = tomllib.loads(_read(file))
     except tomllib.TOMLDecodeError:
