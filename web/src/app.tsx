@@ -135,7 +135,7 @@ export function App() {
         )}
         {Page !== null ? (
           <>
-            <ErrorBoundary part={`${page}:${settings?.section ?? ''}`}>
+            <ErrorBoundary part={`${page}:${settings?.section ?? ''}`} room="column">
               <Suspense fallback={<div className="flex-1" />}>
                 <Page onMenu={() => setOverlay('menu')} section={settings?.section} />
               </Suspense>
@@ -152,7 +152,7 @@ export function App() {
                 onPanel={() => (wide ? setHasPanel((shown) => !shown) : setOverlay('panel'))}
               />
             </ErrorBoundary>
-            <ErrorBoundary part={`conversation:${session ?? 'new'}`}>
+            <ErrorBoundary part={`conversation:${session ?? 'new'}`} room="column">
               <Conversation key={session ?? 'new'} session={session} me={me.data} />
             </ErrorBoundary>
             {session !== null && (

@@ -31,7 +31,7 @@ async function start(): Promise<void> {
     <StrictMode>
       <QueryClientProvider client={queries}>
         <Router base={BASE}>
-          <ErrorBoundary part="page" whole>
+          <ErrorBoundary part="page" room="window">
             <App />
           </ErrorBoundary>
         </Router>

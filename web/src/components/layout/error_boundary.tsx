@@ -5,8 +5,8 @@ interface Props {
   children: ReactNode;
   /** When this changes, the part is tried again. */
   part: string;
-  /** The whole page: the notice fills the window. */
-  whole?: boolean;
+  /** How much room the notice takes: that of its content, of the main column, or of the window. */
+  room?: 'content' | 'column' | 'window';
 }
 
 /** A part of the page that cannot be rendered is replaced by a notice; the other parts stay. */
@@ -21,17 +21,19 @@ export class ErrorBoundary extends Component<Props, { hasFailed: boolean }> {
 
   override render(): ReactNode {
     if (!this.state.hasFailed) return this.props.children;
-    return <Notice whole={this.props.whole === true} onRetry={this.retry} />;
+    return <Notice room={this.props.room ?? 'content'} onRetry={this.retry} />;
   }
 
   private readonly retry = () => this.setState({ hasFailed: false });
 }
 
-function Notice({ whole, onRetry }: { whole: boolean; onRetry: () => void }) {
+const ROOMS = { content: 'flex-none p-3', column: 'flex-1 p-6', window: 'h-full p-6' };
+
+function Notice({ room, onRetry }: { room: keyof typeof ROOMS; onRetry: () => void }) {
   const t = useMessages();
   return (
-    <div role="alert" className={`flex flex-1 flex-col items-center justify-center gap-3 p-6 text-center ${whole ? 'h-full' : ''}`}>
-      <p className="text-dim">{whole ? t.pageFailed : t.partFailed}</p>
+    <div role="alert" className={`flex flex-col items-center justify-center gap-3 text-center ${ROOMS[room]}`}>
+      <p className="text-dim">{room === 'window' ? t.pageFailed : t.partFailed}</p>
       <div className="flex flex-wrap justify-center gap-2">
         <button type="button" className="choice" onClick={onRetry}>
           {t.tryAgain}
