@@ -78,6 +78,9 @@ async def test_a_gateway_recovers_when_descriptors_are_free_again(
     environ: dict[str, str], home: Path
 ) -> None:
     async with running_gateway(environ, home) as gateway:
+        # a gateway that has just started still reads modules and files
+        ended = await gateway.client.post("/api/tasks?wait=60", {"task": "hello"})
+        assert ended.json()["run"]["status"] == "completed"
         pid = gateway.process.pid
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (16, limits[1]))  # fewer than are open
