@@ -119,6 +119,8 @@ async def test_a_failed_run_is_not_repeated(home: Path) -> None:
         # clients that look at the status alone
         again = await app.client.post(PATH, failed.value.request.content)
         assert (again.status, again.headers["x-should-retry"]) == (502, "false")
+        assert "seconds ago and was not repeated." in again.json()["error"]["message"]
+        assert "The same request" not in str(failed.value)
         assert await task_ids(app) == made
 
 

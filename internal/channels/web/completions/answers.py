@@ -6,9 +6,8 @@ from typing import Any
 
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.app.runs.creation import Submitted
-from internal.agent.domain.events.envelope import EventRecord, milliseconds_between, rfc3339
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.tasks import Run
-from internal.agent.ports.runtime import Clock
 from internal.channels.web.completions.asked_questions import (
     list_asked,
     phrases_for,
@@ -22,9 +21,6 @@ RUN_FAILED = "run_failed"
 """The code of the error that a failed run is."""
 MAX_RUN_SECONDS = 3_600
 """A run that takes longer goes on; its completion is an error that says so."""
-
-JOINED_SECONDS = 2
-"""The error of a run that ended longer ago is for a request that was sent again."""
 
 _SETTLING = frozenset(
     {"workflow.result.final", "workflow.result.cancelled", "workflow.question.asked"}
@@ -81,7 +77,7 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)
     if run.status == "failed":
-        raise HttpError(502, RUN_FAILED, _failure(run, request.services.clock))
+        raise HttpError(502, RUN_FAILED, run.error or "The run failed.")
     if run.status != "cancelled" or run.answer:
         return run.answer
     task = await request.services.gateway.queries.task(submitted.task_id, request.principal)
@@ -92,12 +88,3 @@ async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Ru
 def reached_limit(run: Run) -> bool:
     """Return whether a limit ended a run before it was done."""
     return run.status == "completed" and run.stop_reason not in {None, "final_answer"}
-
-
-def _failure(run: Run, clock: Clock) -> str:
-    """Return why a run failed; of one that a repeated request joined, also when."""
-    error = run.error or "The run failed."
-    seconds = milliseconds_between(run.ended, rfc3339(clock.now())) // 1_000
-    if seconds < JOINED_SECONDS:
-        return error
-    return f"{error} (The same request failed {seconds} seconds ago and was not repeated.)"

@@ -17,6 +17,7 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
+from internal.agent.domain.events.envelope import milliseconds_between, rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run, RunSpec
@@ -117,8 +118,11 @@ class ConversationTurn:
         remark: str = "",
         taken: str = "",
         start: Cursor | None = None,
+        is_joined: bool = False,
     ) -> None:
         self.submitted, self.remark, self.start = submitted, remark, start
+        # the run is that of an earlier request, which was sent again
+        self._is_joined = is_joined
         self._request, self._turn, self._taken = request, turn, taken
         self._heard, self._is_over = "", False
 
@@ -143,9 +147,14 @@ class ConversationTurn:
             return self.remark
         try:
             return await answer_of(self._request, self.submitted, run)
-        except HttpError:
+        except HttpError as error:
             if run.is_settled:
                 await self._give_up()
+            if self._is_joined and run.status == "failed":
+                now = rfc3339(self._request.services.clock.now())
+                seconds = milliseconds_between(run.ended, now) // 1_000
+                again = f"(The same request failed {seconds} seconds ago and was not repeated.)"
+                raise HttpError(error.status, error.code, f"{error} {again}") from error
             raise
 
     async def _give_up(self) -> None:
@@ -184,7 +193,7 @@ async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) 
         RequestError: what `Gateway.submit` and `Gateway.answer` raise.
     """
     if (joined := await delivery.joined()) is not None:
-        return ConversationTurn(request, turn, joined)
+        return ConversationTurn(request, turn, joined, is_joined=True)
     said = _said(turn)
     _check_last(said)
     spec = _spec(request, turn)
