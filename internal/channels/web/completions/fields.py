@@ -13,9 +13,9 @@ from internal.agent.domain.errors import InvalidRequest
 
 Verdict = Literal["honoured", "without effect", "refused"]
 
-_SCHEMA = "answers with a schema are given by `larkspur -p --json-schema`"
+SCHEMA = "answers with a schema are given by `larkspur -p --json-schema`"
 _ONE_ANSWER = "a run has one answer"
-_TOKENS = "a run has no probabilities of tokens"
+NO_TOKENS = "a run has no probabilities of tokens"
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -88,15 +88,41 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+# fields that both APIs have
+MODEL = Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`")
+STREAM = Field(("stream",), "honoured", "the text as it is written")
+CALL_LIMITS = Field(
+    ("parallel_tool_calls", "max_tool_calls"),
+    "without effect",
+    "the agent decides how it uses its tools",
+)
+MODERATION = Field(("moderation",), "refused", "nothing is moderated")
+TEMPERATURE = Field(
+    ("temperature",),
+    "without effect",
+    "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
+)
+PROMPT_CACHE = Field(
+    ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+    "without effect",
+    "the gateway decides what a provider caches",
+)
+USER = Field(
+    ("user",),
+    "honoured",
+    "no conversation of another user is continued; the token says who asks",
+)
+SAFETY_IDENTIFIER = Field(("safety_identifier",), "without effect", "the token says who asks")
+
 CHAT_COMPLETION_FIELDS = FieldTable(
     (
-        Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`"),
+        MODEL,
         Field(
             ("messages",),
             "honoured",
             "the conversation; text, and files with their data",
         ),
-        Field(("stream",), "honoured", "the text as it is written"),
+        STREAM,
         Field(
             ("stream_options.include_usage",), "honoured", "a last chunk with the tokens of the run"
         ),
@@ -110,22 +136,18 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "without effect",
             "the agent uses the tools of the gateway; a choice that demands another one is refused",
         ),
-        Field(
-            ("parallel_tool_calls", "max_tool_calls"),
-            "without effect",
-            "the agent decides how it uses its tools",
-        ),
-        Field(("response_format",), "refused", _SCHEMA, ({"type": "text"},)),
-        Field(("format", "json_schema", "structured_outputs"), "refused", _SCHEMA, ("", {})),
+        CALL_LIMITS,
+        Field(("response_format",), "refused", SCHEMA, ({"type": "text"},)),
+        Field(("format", "json_schema", "structured_outputs"), "refused", SCHEMA, ("", {})),
         Field(
             ("grammar", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
             "refused",
-            _SCHEMA,
+            SCHEMA,
             ("", {}, []),
         ),
         Field(("n", "best_of"), "refused", _ONE_ANSWER, (1,)),
         Field(("use_beam_search",), "refused", _ONE_ANSWER, (False,)),
-        Field(("logprobs", "top_logprobs", "prompt_logprobs"), "refused", _TOKENS, (False, 0)),
+        Field(("logprobs", "top_logprobs", "prompt_logprobs"), "refused", NO_TOKENS, (False, 0)),
         Field(
             ("stop",),
             "refused",
@@ -145,7 +167,7 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "refused",
             "the agent searches with its own tools, whenever the task needs it",
         ),
-        Field(("moderation",), "refused", "nothing is moderated"),
+        MODERATION,
         Field(
             ("documents",),
             "refused",
@@ -158,11 +180,7 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "the answer is a message of its own",
             (False,),
         ),
-        Field(
-            ("temperature",),
-            "without effect",
-            "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
-        ),
+        TEMPERATURE,
         Field(
             ("top_p", "top_k", "min_p", "seed"),
             "without effect",
@@ -198,22 +216,14 @@ CHAT_COMPLETION_FIELDS = FieldTable(
             "without effect",
             "they are about the speed and the price at a provider",
         ),
-        Field(
-            ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
-            "without effect",
-            "the gateway decides what a provider caches",
-        ),
+        PROMPT_CACHE,
         Field(
             ("store", "metadata"),
             "without effect",
             "each run is stored, with its session, and can be read at the other endpoints",
         ),
-        Field(
-            ("user",),
-            "honoured",
-            "no conversation of another user is continued; the token says who asks",
-        ),
-        Field(("safety_identifier",), "without effect", "the token says who asks"),
+        USER,
+        SAFETY_IDENTIFIER,
     ),
     "such as those that Open WebUI, LiteLLM and servers of models add",
 )

@@ -1,7 +1,20 @@
 """The fields of `POST /v1/responses`, and what is done with each."""
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.channels.web.completions.fields import Field, FieldTable
+from internal.channels.web.completions.fields import (
+    CALL_LIMITS,
+    MODEL,
+    MODERATION,
+    NO_TOKENS,
+    PROMPT_CACHE,
+    SAFETY_IDENTIFIER,
+    SCHEMA,
+    STREAM,
+    TEMPERATURE,
+    USER,
+    Field,
+    FieldTable,
+)
 
 INCLUDABLE = frozenset(
     {
@@ -18,10 +31,10 @@ INCLUDABLE = frozenset(
 
 RESPONSE_FIELDS = FieldTable(
     (
-        Field(("model",), "honoured", "`larkspur` or a name of `GET /v1/models`"),
+        MODEL,
         Field(("input",), "honoured", "a text, or items, see above"),
         Field(("instructions",), "honoured", "as messages of the role `system`"),
-        Field(("stream",), "honoured", "the text as it is written"),
+        STREAM,
         Field(
             ("previous_response_id",), "honoured", "continues the session of that response of yours"
         ),
@@ -30,15 +43,11 @@ RESPONSE_FIELDS = FieldTable(
             "without effect",
             "the agent uses the tools of the gateway; a choice that demands another one is refused",
         ),
-        Field(
-            ("parallel_tool_calls", "max_tool_calls"),
-            "without effect",
-            "the agent decides how it uses its tools",
-        ),
+        CALL_LIMITS,
         Field(
             ("text.format",),
             "refused",
-            "answers with a schema are given by `larkspur -p --json-schema`",
+            SCHEMA,
             ({"type": "text"},),
         ),
         Field(
@@ -54,13 +63,9 @@ RESPONSE_FIELDS = FieldTable(
             "send `previous_response_id` or the header `x-larkspur-session`",
         ),
         Field(("prompt",), "refused", "there are no stored prompts"),
-        Field(("top_logprobs",), "refused", "a run has no probabilities of tokens", (0,)),
-        Field(("moderation",), "refused", "nothing is moderated"),
-        Field(
-            ("temperature",),
-            "without effect",
-            "the gateway chooses how the model of a run samples; honoured by `larkspur-plain`",
-        ),
+        Field(("top_logprobs",), "refused", NO_TOKENS, (0,)),
+        MODERATION,
+        TEMPERATURE,
         Field(
             ("max_output_tokens",),
             "without effect",
@@ -82,22 +87,14 @@ RESPONSE_FIELDS = FieldTable(
             "each run is stored with its session; `larkspur-plain` stores nothing",
         ),
         Field(("metadata",), "without effect", "it is returned with the response, and not stored"),
-        Field(
-            ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
-            "without effect",
-            "the gateway decides what a provider caches",
-        ),
+        PROMPT_CACHE,
         Field(
             ("service_tier", "stream_options"),
             "without effect",
             "they are about the speed and the price at a provider",
         ),
-        Field(
-            ("user",),
-            "honoured",
-            "no conversation of another user is continued; the token says who asks",
-        ),
-        Field(("safety_identifier",), "without effect", "the token says who asks"),
+        USER,
+        SAFETY_IDENTIFIER,
     ),
     "such as `client_metadata` of Codex",
 )
