@@ -25,6 +25,8 @@ FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
 """The pause after the first failure, which doubles, and the longest one."""
 LIST_SECONDS = 60.0
 """How old the list of tools may be when a tool is called."""
+CHANGE_PAUSE_SECONDS = 1.0
+"""The pause after a list that the server asked for by saying that its tools have changed."""
 
 SILENCE_SECONDS = 4.0
 """How long a server may write nothing after a line in place of an answer."""
@@ -340,6 +342,8 @@ class ServerConnection:
             except ServerFailure as error:  # the next call lists them again
                 extra = {"server": self.definition.name, "reason": str(error)}
                 logger.warning("mcp tools that have changed cannot be listed", extra=extra)
+            # a server may announce a change whenever it is asked
+            await asyncio.sleep(CHANGE_PAUSE_SECONDS)
 
     def _note_failure(self, failure: ServerFailure) -> None:
         self._failures += 1
