@@ -54,6 +54,15 @@ def read_text(path: Path, max_bytes: int) -> str:
         raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
 
 
+def read_start(path: Path, max_chars: int) -> str:
+    """Return the start of the text in a file, "" if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(max_chars)
+    except OSError:
+        return ""
+
+
 def _read(path: Path, max_bytes: int) -> bytes:
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from internal.mcp.private_files import read_start
+
 _INSTALLATIONS = (
     *("versions/*/bin", "installs/*/*/bin"),
     *("tools/image/*/*/bin", "tools/image/packages/*/bin", "tools/image/packages/@*/*/bin"),
 )
 """The folders of programs below the folder of a version manager: of pyenv and its relatives, of
 asdf and mise, of volta."""
-_MAX_FILE_BYTES = 20_000
+_MAX_FILE_CHARS = 20_000
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9A-Za-z]+)*")
 
 
@@ -56,17 +58,9 @@ def _root(program: Path) -> Path | None:
 
 def _chosen(program: Path, root: Path) -> Iterator[str]:
     """Yield the versions that are chosen, the most decisive first."""
-    yield from _VERSION.findall(_read(root / "version"))
-    yield from _VERSION.findall(_read(Path.home() / ".tool-versions"))
+    yield from _VERSION.findall(read_start(root / "version", _MAX_FILE_CHARS))
+    yield from _VERSION.findall(read_start(Path.home() / ".tool-versions", _MAX_FILE_CHARS))
     if not program.is_symlink():
-        for line in _read(program).splitlines():
+        for line in read_start(program, _MAX_FILE_CHARS).splitlines():
             if line.startswith("# asdf-plugin:"):
                 yield from line.split()[3:]
-
-
-def _read(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return opened.read(_MAX_FILE_BYTES)
-    except OSError:
-        return ""

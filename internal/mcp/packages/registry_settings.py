@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
 from internal.mcp.launch.downloaders import Ecosystem
+from internal.mcp.private_files import read_start
 from internal.normal_forms.urls import split_url
 
 PYTHON_HOSTS = ("pypi.org", "files.pythonhosted.org")
 NPM_HOSTS = ("registry.npmjs.org",)
-_MAX_FILE_BYTES = 200_000
+_MAX_FILE_CHARS = 200_000
 _NPM_LINE = re.compile(r"(?m)^\s*(?P<scope>@[A-Za-z0-9._~-]+:)?registry\s*=\s*(?P<url>\S+)\s*$")
 _NPM_TOKEN = re.compile(r"(?m)^[^#;\n]*:?_(?:authToken|auth|password)\s*=")
 _DEFAULT_PORTS = {"https": 443, "http": 80}
@@ -91,7 +92,7 @@ def _uv_indexes(file: Path) -> Iterator[tuple[str, str, bool]]:
     import tomllib  # noqa: PLC0415  # of no use to a gateway that starts
 
     try:
-        document: dict[str, Any] = tomllib.loads(_read(file))
+        document: dict[str, Any] = tomllib.loads(read_start(file, _MAX_FILE_CHARS))
     except tomllib.TOMLDecodeError:
         return
     tables = [document, document.get("pip")]
@@ -109,7 +110,7 @@ def _uv_indexes(file: Path) -> Iterator[tuple[str, str, bool]]:
 def _pip_indexes(file: Path) -> Iterator[tuple[str, str, bool]]:
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(_read(file))
+        parser.read_string(read_start(file, _MAX_FILE_CHARS))
     except configparser.Error:
         return
     for section in ("install", "global"):
@@ -122,7 +123,7 @@ def _pip_indexes(file: Path) -> Iterator[tuple[str, str, bool]]:
 
 def _npm_settings(environ: Mapping[str, str], home: Path) -> RegistrySettings:
     file = Path(environ.get("NPM_CONFIG_USERCONFIG") or home / ".npmrc")
-    text = _read(file)
+    text = read_start(file, _MAX_FILE_CHARS)
     collected = _Collected()
     main, options = "", []
     for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
@@ -179,11 +180,3 @@ class _Collected:
         named = port not in {None, _DEFAULT_PORTS[parts.scheme]}
         self._hosts[f"{host}:{port}" if named else host] = None
         return SplitResult(parts.scheme, netloc, parts.path, parts.query, "").geturl()
-
-
-def _read(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return opened.read(_MAX_FILE_BYTES)
-    except OSError:
-        return ""
