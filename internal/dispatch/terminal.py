@@ -16,7 +16,7 @@ from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ENDED, Run
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 
@@ -132,8 +132,7 @@ class TerminalDispatcher:
                 await coordinator.execute_task(self._active.add(run))
             finally:
                 self._active.remove(run_id)
-            if not wait_for_answers and not (await self._load(run_id)).awaits_tasks:
-                await self.release(run_id)
+            if not wait_for_answers and await self._leave_to_others(run_id):
                 return
             await self._wait_for_answer(run_id)
         run = await self._load(run_id)
@@ -162,6 +161,21 @@ class TerminalDispatcher:
         """Let other processes resume a waiting run. A run in another state is not changed."""
         release = partial(self._stores.runs.release, run_id, self._leases.owner)
         await self._database.write(release)
+
+    async def _leave_to_others(self, run_id: RunId) -> bool:
+        """Release the run if it waits for a person. Return whether it is not to be executed here.
+
+        Its subtasks may have ended since it began to wait for them: queued again, it stays here.
+        """
+
+        def release() -> Write[bool]:
+            run = yield from self._stores.runs.get(run_id)
+            if run is None or not run.is_settled:
+                return False
+            yield from self._stores.runs.release(run_id, self._leases.owner)
+            return True
+
+        return await self._database.write(release)
 
     async def _claim_when_free(self, run_id: RunId) -> Run | None:
         """Claim the run when its lane is free. None when it is not queued any more."""

@@ -63,7 +63,7 @@ async def test_a_folder_that_is_gone_is_named_in_the_terminal(
     gone = tmp_path / "gone"
     gone.mkdir()
     async with cli_environment("process", home, environ, [Reply("I am here.")]) as cli:
-        terminal = start_terminal([LARKSPUR], cli.environ, gone, (100, 30))
+        terminal = start_terminal([LARKSPUR], cli.environ, gone, (300, 30))  # no path is wrapped
         async with terminal as tty:
             await tty.wait_for("/help")
             gone.rmdir()

@@ -27,17 +27,26 @@ DONE = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
 
 
 class FakeCoordinator(AgentCoordinator):
-    """Ends every run when `gate` is set. `log` tells what happened, in order."""
+    """Ends every run when `gate` is set. `log` tells what happened, in order.
+
+    Of a run that `awaits_tasks`, the first execution ends when the run has what it waits for.
+    """
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._store, self._runs = database, stores.runs
         self._changed = asyncio.Condition()
         self.gate = asyncio.Event()
         self.log: list[tuple[str, RunId]] = []
+        self.awaits_tasks = False
 
     async def execute_task(self, live: ActiveRun) -> None:
         run = live.run
         await self._record("started", run.id)
+        if self.awaits_tasks:
+            self.awaits_tasks = False
+            await self._store.write(lambda: self._runs.await_tasks(run.id, run.fence, T1))
+            await self._store.write(lambda: self._runs.queue_waiting(run.id, T1))
+            return
         try:
             await live.run_cancellable(self.gate.wait())
         except RunExit as reason:

@@ -70,6 +70,16 @@ async def test_a_run_that_another_process_continues_is_reported(parts: DispatchP
             await dispatcher.execute(RUN, parts.coordinator)
 
 
+async def test_a_run_whose_subtasks_have_ended_is_not_left_to_others(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run(owner="worker", terminal=True), T3)
+    parts.coordinator.awaits_tasks = True
+    parts.coordinator.gate.set()
+
+    await dispatcher_of(parts).execute(RUN, parts.coordinator, wait_for_answers=False)
+
+    assert parts.coordinator.log == [("started", RUN), ("started", RUN), ("ended", RUN)]
+
+
 async def test_unknown_run(parts: DispatchParts) -> None:
     with pytest.raises(NotFound):
         await dispatcher_of(parts).execute(RUN, parts.coordinator)
