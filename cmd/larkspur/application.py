@@ -54,13 +54,10 @@ from internal.channels.web.static_page import Page
 from internal.config.home import HomeError, prepare
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
-from internal.config.server import ServerSettings
 from internal.config.time_zone import enter_time_zone
-from internal.config.types import ConfigError
 from internal.i18n.runs import RunMessages
-from internal.llm.addresses.entered_text import clean_key
 from internal.llm.model_catalog import make_model_book
-from internal.llm.registry import (
+from internal.model_providers.registry import (
     PRICES_AS_OF,
     find_providers_of_key,
 )
@@ -68,6 +65,9 @@ from internal.normal_forms.time_zones import format_moment
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
+from internal.settings.entered_text import clean_key
+from internal.settings.server import ServerSettings
+from internal.settings.types import ConfigError
 from internal.storage.database_url import check_database, read_rows
 from larkspur.file_storage import check_attachments, open_trust
 from larkspur.model_list import list_models

@@ -46,16 +46,16 @@ from internal.channels.web.static_page import Page
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
-from internal.config.server import ServerSettings
-from internal.config.settings import Settings
-from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
-from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
+from internal.settings.hooks import HookSettings, WebhookSettings
+from internal.settings.server import ServerSettings
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError
 from larkspur.chat_instructions import make_chat_instructions
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models

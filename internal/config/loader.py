@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from internal.config import home as home_folder
-from internal.config.messages import complaint, name_of, nearest, plain
 from internal.config.service_links import is_service_link
 from internal.config.setting_keys import (
     KEYS,
@@ -29,11 +28,12 @@ from internal.config.setting_keys import (
     inner_fields,
     section_of,
 )
-from internal.config.settings import Settings
-from internal.config.types import ConfigError, Place
-from internal.llm.addresses.entered_text import clean_address, clean_key
-from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
+from internal.model_providers.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
+from internal.settings.entered_text import clean_address, clean_key
+from internal.settings.messages import complaint, name_of, nearest, plain
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError, Place
 
 __all__ = ["ConfigError", "Loaded", "load"]
 

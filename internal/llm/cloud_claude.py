@@ -28,7 +28,6 @@ from internal.agent.domain.errors import (
     ModelUnreachable,
 )
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo, invalid_key_error
 from internal.llm.lenient_json import one_line
 from internal.llm.lessons.book import LessonBook
@@ -36,6 +35,7 @@ from internal.llm.network import tls_context
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ResponseReader, StreamedText
 from internal.llm.transport import ApiKey, ProviderErrorResponse, Refused
+from internal.model_providers.dialect import Dialect
 
 if TYPE_CHECKING:
     from anthropic import AsyncAPIResponse

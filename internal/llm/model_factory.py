@@ -3,13 +3,13 @@
 import asyncio
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.config.llm import LlmSettings
 from internal.llm.lessons.book import LessonBook
-from internal.llm.providers.provider import ConnectionOptions
-from internal.llm.registry import PROVIDER_NAMES, find_provider
 from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route, Sleep
 from internal.llm.text_tool_calls import TextToolCalls
 from internal.llm.transport import ApiKey
+from internal.model_providers.provider import ConnectionOptions
+from internal.model_providers.registry import PROVIDER_NAMES, find_provider
+from internal.settings.llm import LlmSettings
 
 
 def build_model(

@@ -4,10 +4,10 @@ import asyncio
 
 from internal.channels.cli.application import HookItem, HookTrial
 from internal.config.loader import Loaded
-from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.hooks.signed_post import SignedPoster
 from internal.hooks.trial import Trial, try_hook, try_webhook
 from internal.observability.clock import SystemClock
+from internal.settings.hooks import HookSettings, WebhookSettings
 
 
 class HookAdmin:

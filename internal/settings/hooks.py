@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.permissions.rules import RuleError, split_rule
 from internal.agent.ports.hooks import HookEvent
-from internal.config.types import Seconds, Secret, Section, Text, web_address
 from internal.hooks.signature import suits_libraries
+from internal.settings.types import Seconds, Secret, Section, Text, web_address
 
 _SYSTEM_FOLDERS = tuple(
     f"/{name}/"

@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from internal.config.types import (
+from internal.model_providers.registry import (
+    OFFLINE_MODEL,
+    PROVIDER_NAMES,
+    ThinkingLevel,
+    find_provider,
+)
+from internal.settings.types import (
     ConfigError,
     Count,
     Dollars,
@@ -20,7 +26,6 @@ from internal.config.types import (
     WebAddress,
     key,
 )
-from internal.llm.registry import OFFLINE_MODEL, PROVIDER_NAMES, ThinkingLevel, find_provider
 
 
 def _known_provider(name: object) -> object:

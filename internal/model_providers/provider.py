@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from internal.llm.cloud_claude import CloudName
-    from internal.llm.dialect import Dialect
     from internal.llm.errors import ProviderInfo
     from internal.llm.lessons.book import LessonBook
     from internal.llm.retry import ProviderClient
     from internal.llm.transport import ApiKey
+    from internal.model_providers.dialect import Dialect
 
 ThinkingLevel = Literal["off", "low", "medium", "high"]
 Fields = Mapping[str, Any]
@@ -177,7 +177,7 @@ class Provider(ABC):
 
     def dialect_of(self, model: str, thinking: ThinkingLevel | None = None) -> "Dialect":
         """Return the dialect of requests to a model."""
-        from internal.llm.dialect import Dialect
+        from internal.model_providers.dialect import Dialect
 
         info = self.find_model(model) or ModelInfo(model)
         known = {**self.dialect, **info.dialect}

@@ -1,16 +1,16 @@
 """The registry of model providers. A new provider is one entry in `PROVIDERS` and nothing else.
 
 Settings validate against it, and `make generate` writes the tables of docs/models.md from it. The
-entries are in `internal.llm.providers`. Standard library only.
+entries are in `internal.model_providers`. Standard library only.
 """
 
 import re
 from functools import lru_cache
 
-from internal.llm.providers.china import ARK, DEEPSEEK, GLM, KIMI, MINIMAX, QWEN
-from internal.llm.providers.claude import ANTHROPIC, BEDROCK, FOUNDRY, VERTEX
-from internal.llm.providers.openai import AZURE, OPENAI
-from internal.llm.providers.others import (
+from internal.model_providers.china import ARK, DEEPSEEK, GLM, KIMI, MINIMAX, QWEN
+from internal.model_providers.claude import ANTHROPIC, BEDROCK, FOUNDRY, VERTEX
+from internal.model_providers.openai import AZURE, OPENAI
+from internal.model_providers.others import (
     GEMINI,
     MISTRAL,
     OFFLINE,
@@ -19,7 +19,7 @@ from internal.llm.providers.others import (
     OPENROUTER,
     XAI,
 )
-from internal.llm.providers.provider import (
+from internal.model_providers.provider import (
     ModelInfo,
     OpenAICompatible,
     Provider,

@@ -11,10 +11,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from internal.config.lark import LarkSettings
-from internal.config.llm import LlmSettings
-from internal.config.server import ServerSettings
-from internal.config.types import (
+from internal.database_address.address import is_postgres, parse_address
+from internal.i18n.language import LanguageSetting
+from internal.normal_forms.addresses import is_loopback, reached_host
+from internal.normal_forms.time_zones import check_time_zone
+from internal.search_providers.provider import SearchProvider
+from internal.search_providers.registry import PROVIDERS
+from internal.settings.hooks import HookSettings, WebhookSettings
+from internal.settings.lark import LarkSettings
+from internal.settings.llm import LlmSettings
+from internal.settings.server import ServerSettings
+from internal.settings.types import (
     BucketName,
     Count,
     DatabaseUrl,
@@ -40,13 +47,6 @@ from internal.config.types import (
     key,
     section,
 )
-from internal.database_address.address import is_postgres, parse_address
-from internal.hooks.settings import HookSettings, WebhookSettings
-from internal.i18n.language import LanguageSetting
-from internal.normal_forms.addresses import is_loopback, reached_host
-from internal.normal_forms.time_zones import check_time_zone
-from internal.search_providers.provider import SearchProvider
-from internal.search_providers.registry import PROVIDERS
 
 MIN_MESSAGE_DAYS = 8
 """How long a handled message is known at least, so that it is not handled again."""
