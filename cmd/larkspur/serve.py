@@ -48,6 +48,7 @@ from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
+from internal.hooks.signature import suits_libraries
 from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
@@ -707,5 +708,5 @@ def _secret_warnings(loaded: Loaded) -> list[str]:
         f"  warning  the secret of {each.title} is not valid Base64: libraries that verify"
         " signatures may refuse it; `larkspur hooks secret` makes one that they take"
         for each in named
-        if not each.suits_libraries
+        if each.secret is not None and not suits_libraries(each.secret.get_secret_value())
     ]

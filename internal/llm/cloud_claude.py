@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -36,12 +36,12 @@ from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ResponseReader, StreamedText
 from internal.llm.transport import ApiKey, ProviderErrorResponse, Refused
 from internal.model_providers.dialect import Dialect
+from internal.model_providers.provider import CloudName
 
 if TYPE_CHECKING:
     from anthropic import AsyncAPIResponse
     from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped] # it has none
 
-CloudName = Literal["bedrock", "vertex", "foundry"]
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 _AZURE_SCOPE = "https://ai.azure.com/.default"
