@@ -101,17 +101,25 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class SettingsSource:
     """Reads the settings of a gateway, also after people changed them.
 
-    `load` has the parameters `flags` and `stored` of `internal.config.loader.load`. `simulator` are
-    the flags that connect to a simulator of Lark, used unless an app is configured.
+    `load` has the parameters of `internal.config.loader.load`; `config` is the file named on the
+    command line. `simulator` are the flags that connect to a simulator of Lark, used unless an app
+    is configured.
     """
 
     def __init__(
         self,
         load: Callable[..., Loaded],
+        config: str | None,
         flags: Mapping[str, Any],
+        *,
         simulator: Mapping[str, Any] | None = None,
     ) -> None:
-        self._load, self._flags, self._simulator = load, flags, simulator or {}
+        self._load, self._config, self._flags = load, config, flags
+        self._simulator = simulator or {}
+
+    def with_simulator(self, flags: Mapping[str, Any]) -> "SettingsSource":
+        """Return this source with the flags that connect to a simulator."""
+        return SettingsSource(self._load, self._config, self._flags, simulator=flags)
 
     def read(
         self, *, flags: Mapping[str, Any] | None = None, stored: Mapping[str, Any] | None = None
@@ -122,9 +130,10 @@ class SettingsSource:
             ConfigError, HomeError: they cannot be used.
         """
         given = _merge(self._flags, flags or {})
-        loaded = self._load(flags=given, stored=stored)
+        loaded = self._load(config=self._config, flags=given, stored=stored)
         if self._simulator and not loaded.settings.channels.lark.enabled:
-            return self._load(flags=_merge(given, self._simulator), stored=stored)
+            given = _merge(given, self._simulator)
+            return self._load(config=self._config, flags=given, stored=stored)
         return loaded
 
 
@@ -350,20 +359,13 @@ async def _health_server(loaded: Loaded, services: GatewayServices) -> AsyncGene
 
 
 def serve_with_simulator(
-    load_settings: Callable[..., Loaded],
-    flags: Mapping[str, Any],
-    *,
-    opens_page: bool = False,
-    executes: bool = True,
+    source: SettingsSource, *, opens_page: bool = False, executes: bool = True
 ) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
-
-    `load_settings` is as in `SettingsSource`.
 
     Raises:
         LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
     """
-    source = SettingsSource(load_settings, flags)
     if source.read().settings.channels.lark.enabled:
         return serve(source, opens_page=opens_page, executes=executes)
     from larkspur.lark_simulator import background_simulator  # noqa: PLC0415 - only for this
@@ -372,7 +374,7 @@ def serve_with_simulator(
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
-        source = SettingsSource(load_settings, flags, simulator.flags)
+        source = source.with_simulator(simulator.flags)
         return serve(source, notice, opens_page=opens_page, executes=executes)
 
 
