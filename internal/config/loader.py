@@ -130,8 +130,7 @@ def load(
         **variables,
         **flagged,
     }
-    given.update(_with_stored_keys(kept, given, provider))
-    given.update(_with_stored_addresses(kept, given, provider))
+    given.update(_with_stored_access(kept, given, provider))
     cleaned: dict[str, str] = {}
     given.update(_without_surroundings(given, cleaned))
     origins = {key: one.origin for key, one in given.items() if one.origin != "default"}
@@ -155,30 +154,23 @@ def _from_stored(home: Path, stored: Mapping[str, Any] | None) -> Iterator[tuple
     yield from _leaves(Settings, values, places)
 
 
-def _with_stored_keys(stored: _Layer, given: _Layer, provider: Any) -> Iterator[tuple[str, _Given]]:
-    """Add the stored keys of providers that have no other key."""
-    keys = stored.get("llm.keys")
-    if keys is None or not isinstance(keys.value, Mapping):
-        return
-    if provider in keys.value and "llm.api_key" not in given:
-        yield "llm.api_key", keys._replace(value=keys.value[provider])
-    others = given.get("llm.keys", keys)
-    if isinstance(others.value, Mapping):
-        yield "llm.keys", others._replace(value={**keys.value, **others.value}, expanded=True)
-
-
-def _with_stored_addresses(
+def _with_stored_access(
     stored: _Layer, given: _Layer, provider: Any
 ) -> Iterator[tuple[str, _Given]]:
-    """Add the stored addresses of providers that have no other address."""
-    addresses = stored.get("llm.base_urls")
-    if addresses is None or not isinstance(addresses.value, Mapping):
-        return
-    if provider in addresses.value and "llm.base_url" not in given:
-        yield "llm.base_url", addresses._replace(value=addresses.value[provider])
-    others = given.get("llm.base_urls", addresses)
-    if isinstance(others.value, Mapping):
-        yield "llm.base_urls", others._replace(value={**addresses.value, **others.value})
+    """Add the stored keys and addresses of providers that have no others."""
+    for one, many, is_secret in (
+        ("llm.api_key", "llm.keys", True),
+        ("llm.base_url", "llm.base_urls", False),
+    ):
+        kept = stored.get(many)
+        if kept is None or not isinstance(kept.value, Mapping):
+            continue
+        if provider in kept.value and one not in given:
+            yield one, kept._replace(value=kept.value[provider])
+        named = given.get(many, kept)
+        if isinstance(named.value, Mapping):
+            values = {**kept.value, **named.value}
+            yield many, named._replace(value=values, expanded=is_secret or named.expanded)
 
 
 def _without_surroundings(given: _Layer, cleaned: dict[str, str]) -> Iterator[tuple[str, _Given]]:

@@ -25,6 +25,7 @@ from internal.settings.types import (
     Text,
     WebAddress,
     key,
+    one_of,
 )
 
 
@@ -46,15 +47,8 @@ def _model_of_provider(text: str) -> str:
     return text
 
 
-def _remote_provider(name: str) -> str:
-    remote = [known for known in PROVIDER_NAMES if known != "offline"]
-    if name not in remote:
-        raise ValueError(f"must be one of {', '.join(remote)}")
-    return name
-
-
 ProviderName = Annotated[str, BeforeValidator(_known_provider)]
-RemoteProviderName = Annotated[str, AfterValidator(_remote_provider)]
+RemoteProviderName = Annotated[str, one_of(name for name in PROVIDER_NAMES if name != "offline")]
 ModelOfProvider = Annotated[str, AfterValidator(_model_of_provider)]
 
 

@@ -4,7 +4,6 @@
 `reference.py`. `loader.py` reads the values; each package receives its own section.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -45,6 +44,8 @@ from internal.settings.types import (
     TokenLimit,
     WebAddress,
     key,
+    matches,
+    one_of,
     section,
 )
 
@@ -336,24 +337,16 @@ class WebFetchSettings(Section):
     )
 
 
-def _search_provider(name: str) -> str:
-    names = [provider.name for provider in PROVIDERS]
-    if name not in names:
-        raise ValueError(f"must be one of {', '.join(names)}")
-    return name
-
-
-def _keyed_search_provider(name: str) -> str:
-    names = [provider.name for provider in PROVIDERS if provider.key_variable]
-    if name not in names:
-        raise ValueError(f"must be one of {', '.join(names)}")
-    return name
+SearchProviderName = Annotated[str, one_of(provider.name for provider in PROVIDERS)]
+KeyedSearchProviderName = Annotated[
+    str, one_of(provider.name for provider in PROVIDERS if provider.key_variable)
+]
 
 
 class WebSearchSettings(Section):
     """The search providers of web_search, which is offered if one of them can be asked."""
 
-    providers: tuple[Annotated[str, AfterValidator(_search_provider)], ...] = key(
+    providers: tuple[SearchProviderName, ...] = key(
         (),
         f"Providers to ask, in order: {', '.join(each.name for each in PROVIDERS)};"
         " unset: all that have a key or a URL.",
@@ -361,7 +354,7 @@ class WebSearchSettings(Section):
     searxng_url: WebAddress | None = key(
         None, "URL of a SearXNG instance; it must list json under search.formats."
     )
-    keys: Mapping[Annotated[str, AfterValidator(_keyed_search_provider)], Secret] = key(
+    keys: Mapping[KeyedSearchProviderName, Secret] = key(
         {},
         "{provider: key}; also read from"
         f" {', '.join(each.key_variable for each in PROVIDERS if each.key_variable)}.",
@@ -495,10 +488,7 @@ class UiSettings(Section):
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-def _language_code(text: str) -> str:
-    if not re.fullmatch("[a-z]{2,3}", text):
-        raise ValueError("must be a code such as zh or en")
-    return text
+LanguageCode = Annotated[str, matches("[a-z]{2,3}", "must be a code such as zh or en")]
 
 
 class TranscriptionSettings(Section):
@@ -513,7 +503,7 @@ class TranscriptionSettings(Section):
     api_key: Secret | None = key(
         None, "API key of the service; a service at another base URL may need none."
     )
-    language: Annotated[str, AfterValidator(_language_code)] | None = key(
+    language: LanguageCode | None = key(
         None, "Code of the spoken language, such as zh; unset: the service recognises it."
     )
     timeout_seconds: Seconds = key(
