@@ -1,4 +1,4 @@
-"""What PostgreSQL tells with NOTIFY: commits of other processes, and messages between processes."""
+"""PostgreSQL notifications (NOTIFY): commits of other processes, and messages between processes."""
 
 import asyncio
 from collections.abc import Callable, Generator

@@ -80,7 +80,7 @@ class PostgresWriter:
         self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
 
     async def close(self) -> None:
-        """Write what was queued before, then close the connection."""
+        """Write the queued work, then close the connection."""
         self._queue.put_nowait(None)
         await self._task
         await disconnect(self._connection)
@@ -230,7 +230,7 @@ class PostgresWriter:
         self.state = state_after(self.state, failure)
 
     async def _fail(self, group: list[PendingWork], failure: str) -> None:
-        """Fail the group and what waits behind it: each would wait for the server again."""
+        """Fail the group and the work queued behind it: each would wait for the server again."""
         while not self._queue.empty() and len(group) < _MAX_GROUP_SIZE:
             size = len(group)
             self._add_waiting(group)

@@ -118,7 +118,7 @@ class Writer:
         self._queue.put(item)
 
     def close(self) -> None:
-        """Write what was queued before, then close the connection. Blocks until it is done."""
+        """Write the queued work, then close the connection. Blocks until the thread has ended."""
         self._queue.put(None)
         self._thread.join()
 
