@@ -161,5 +161,5 @@ def _markup_start(head: bytes) -> bytes:
 
 
 def entry_key(name: str) -> str:
-    """Return what is equal for names that Office takes for the same entry."""
+    """Return a key that is equal for names that Office treats as the same entry."""
     return name.replace("\\", "/").lstrip("/").lower()

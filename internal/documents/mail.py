@@ -84,7 +84,7 @@ def _parts(part: Message, attachments: list[Message], depth: int) -> Iterator[st
 
 
 def _best_alternative(parts: list[Message]) -> list[Message]:
-    """Return the plain text unless it is empty, and what is no text at all."""
+    """Return the plain text unless it is empty, and all parts that are not text."""
     texts = [each for each in parts if _first_text(each)]
     plain = [each for each in texts if each.get_content_type() == "text/plain"]
     kept = next((each for each in plain if _body(each).strip()), None)

@@ -52,7 +52,7 @@ def open_package(file: BinaryIO, kind: str) -> zipfile.ZipFile:
 
 
 class Relationship(NamedTuple):
-    """What a part refers to: the last component of the type's URI, and an entry or an address."""
+    """A reference of a part: the last component of the type's URI, and an entry or an address."""
 
     kind: str
     target: str

@@ -1,4 +1,4 @@
-"""What is on a PDF page besides its text: form fields, comments, links, attached files."""
+"""Content of a PDF page besides its text: form fields, comments, links, attached files."""
 
 import ctypes
 from collections.abc import Callable, Iterator

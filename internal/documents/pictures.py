@@ -97,7 +97,7 @@ def _repaired(content: bytes) -> ReadPicture | None:
 
 
 def _lacks_half(image: Image.Image) -> bool:
-    """Return True if the lower half is what decoders fill in: grey for JPEG, else one colour."""
+    """Return True if the lower half has a decoder's fill colour: grey for JPEG, else one colour."""
     half = image.crop((0, image.height // 2, image.width, image.height)).convert("RGB")
     colours = half.getcolors(maxcolors=1)  # None for more
     if image.format in {"JPEG", "MPO"}:

@@ -220,7 +220,7 @@ class ChildDocumentReader:
         )
 
     async def _run(self, command: SandboxCommand) -> bytes:
-        """Return what the child answers.
+        """Return the answer of the child.
 
         Raises:
             DocumentUnreadable: it cannot be started, takes too long, or answers too much.
@@ -297,5 +297,5 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def _interpreter_folders() -> tuple[str, ...]:
-    """Return what the interpreter needs besides; it may be installed anywhere."""
+    """Return further folders that the interpreter needs; it may be installed anywhere."""
     return tuple(dict.fromkeys((sys.base_prefix, str(Path(sys.base_prefix).resolve()))))

@@ -1,4 +1,4 @@
-"""Sheets of a workbook as text: rows as CSV below their columns, and what belongs to the sheet."""
+"""Sheets of a workbook as text: rows as CSV below their columns, and data of the whole sheet."""
 
 import csv
 import io
