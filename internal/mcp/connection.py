@@ -102,11 +102,11 @@ class ServerConnection:
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
-        `check` is called before, when the tools of just this connection are known. `reply`
-        continues the call with this key, which required input.
+        `check` is called first, once the tools of this connection are listed. `reply` continues the
+        call with this key, which required input.
 
         Raises:
-            ToolError: the server answers with an error, or not in time; or what `check` raises.
+            ToolError: the server answers with an error, or not in time; or `check` raises it.
             LoginRequired: a person must sign in first.
             ServerFailure: it cannot be started, or ends during the call.
         """

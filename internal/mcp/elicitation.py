@@ -1,7 +1,7 @@
-"""What a server asks people for during a call (elicitation).
+"""Input that a server requests from people during a call (elicitation).
 
-In protocol 2026-07-28 it is the result of the call, which is repeated with the responses. In
-2025-11-25 it is a request during the call, which stays open until there is a response.
+In protocol 2026-07-28 the request is the result of the call, which is repeated with the responses.
+In 2025-11-25 it is a request during the call, which stays open until there is a response.
 """
 
 import asyncio
@@ -177,10 +177,10 @@ class OpenCalls:
         on_progress: Progress,
         reply: InputReply | None,
     ) -> dict[str, Any]:
-        """Start a call, or continue the one with this key, and return what it returns or requires.
+        """Start a call, or continue the one with this key. Return its result or input request.
 
         Raises:
-            ToolError: it does not end in time, or it is not open any more.
+            ToolError: it does not end in time, or is no longer open.
         """
         if reply is None:
             call = _OpenCall(on_progress)
@@ -247,10 +247,10 @@ def requires_input(result: dict[str, Any]) -> bool:
 
 
 def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
-    """Return what a server asks people for. Texts have escapes for hidden characters.
+    """Return the input that a server requests. Hidden characters in its texts are escaped.
 
     Raises:
-        ToolError: it cannot be asked.
+        ToolError: the request cannot be shown to people.
     """
     try:
         found = msgspec.convert(result, _Result)

@@ -32,7 +32,7 @@ class EncodedFile(NamedTuple):
 
 
 def find_encoded(text: str) -> Iterator[EncodedFile]:
-    """Yield the files of a text in order, not those of text. Escapes of JSON are understood."""
+    """Yield the non-text files of a text in order. JSON escapes are understood."""
     for found in _FOUND.finditer(text):
         media_type = (found["type"] or "text/plain").replace("\\", "") if found["data"] else ""
         if not media_type.startswith(_TEXTS):
@@ -41,7 +41,7 @@ def find_encoded(text: str) -> Iterator[EncodedFile]:
 
 
 def is_picture_text(data: str) -> bool:
-    """Return True for base64 that begins like that of a picture."""
+    """Return True for base64 that begins like a picture."""
     return _PICTURE_START.match(data) is not None
 
 

@@ -33,14 +33,14 @@ _OLDER_SERVER_STATUSES = frozenset(
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Resolves a host once, checks every address, and connects to a checked one.
 
-    TLS is verified against the name. Bodies are bounded and not compressed. What goes wrong is
-    answered with an error of JSON-RPC, which the SDK gives to the call: an exception would end the
-    connection for all calls, without a reason.
+    TLS is verified against the name. Bodies are bounded and not compressed. Failures are answered
+    with a JSON-RPC error, which the SDK passes to the call: an exception would end the connection
+    for all calls, without a reason.
 
     Args:
         inner: sends requests to addresses.
         private: allow this machine and private networks.
-        login_hint: what to say if the server demands a login; "" leaves that to the caller.
+        login_hint: message if the server demands a login; "" leaves that to the caller.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ async def connect_http(
 def open_client(
     headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport
 ) -> httpx2.AsyncClient:
-    """Return a client that sends these headers, and waits for what a server sends."""
+    """Return a client that sends these headers and does not time out while it reads."""
     return httpx2.AsyncClient(
         transport=transport,
         headers={**headers, "accept-encoding": _IDENTITY},

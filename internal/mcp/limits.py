@@ -1,4 +1,4 @@
-"""Bounds of what a server sends, and the error of a server that fails."""
+"""Bounds on data from servers, and the error of a server that fails."""
 
 from internal.agent.domain.errors import LarkspurError, ToolError
 

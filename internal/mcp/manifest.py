@@ -37,7 +37,7 @@ _HASH_CHARS = 8
 class ListedTool(msgspec.Struct, frozen=True):
     """A tool as a server lists it. `schema` is the JSON Schema of its arguments.
 
-    `title` is what people read in place of the name, "" for none. `problem` is why it cannot be
+    `title` is the name shown to people, "" to show `name`. `problem` is the reason why it cannot be
     used, the end of a sentence; "" if nothing is wrong.
     """
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class FileVersion(NamedTuple):
-    """What changes with a file: it is replaced, never written in place. Zeros if it is missing."""
+    """Metadata that changes with a file, which is never written in place. Zeros if missing."""
 
     inode: int = 0
     changed_ns: int = 0

@@ -75,7 +75,7 @@ class SdkSession:
 
     Args:
         client: the entered client.
-        calls: what its server asks people for is asked by these.
+        calls: forwards the input requests of the server to people.
         login: the transport of a server that demands a login.
     """
 
@@ -266,7 +266,7 @@ def _elicit_result(response: InputResponse) -> ElicitResult:
 
 
 class ServerEndpoint:
-    """Where a server is, and how its last connection ended.
+    """Connection details of a server, with the outcome of its last connection.
 
     Args:
         definition: the server.
@@ -297,11 +297,11 @@ class ServerEndpoint:
 
     @property
     def failure(self) -> str:
-        """Why the process has ended, or the end of what it wrote; "" if nothing is known."""
+        """The reason why the process ended, or the end of its output; "" if nothing is known."""
         return self._process.failure if self._process else ""
 
     def describe_failure(self, otherwise: str) -> ServerFailure:
-        """Return why the process has ended, with what it may not reach; `otherwise` if unknown."""
+        """Return why the process ended and which hosts it may not reach; `otherwise` if unknown."""
         if self._process is None:
             return ServerFailure(otherwise)
         return ServerFailure(
@@ -312,17 +312,17 @@ class ServerEndpoint:
 
     @property
     def received_bytes(self) -> int:
-        """How much the process has written."""
+        """The number of bytes that the process has written."""
         return self._process.received_bytes if self._process else 0
 
     @property
     def stray_line(self) -> str:
-        """The last line of the process that was no message; "" for none."""
+        """The last line of the process that was not a message; "" if there is none."""
         return self._process.stray_line if self._process else ""
 
     @property
     def stray_lines(self) -> int:
-        """How many such lines there were."""
+        """The number of lines that were not messages."""
         return self._process.stray_lines if self._process else 0
 
     @contextlib.asynccontextmanager

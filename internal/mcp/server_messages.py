@@ -1,4 +1,4 @@
-"""What a server logs as an error: people see it at the call during which it comes."""
+"""Errors that a server logs, which people see at the call during which they arrive."""
 
 import json
 import logging

@@ -41,7 +41,7 @@ _WORKING = "working"
 
 
 class _TaskState(BaseModel):
-    """What is used of the state of a task; servers leave out some of the rest."""
+    """Fields of the state of a task that are used; servers omit some of the others."""
 
     status: str = ""
     message: str | None = Field(None, alias="statusMessage")
@@ -66,12 +66,12 @@ def task_problem(capabilities: ServerCapabilities | None, protocol: str) -> str:
 async def call_as_task(
     session: ClientSession, tool: str, arguments: dict[str, Any], *, report: ProgressFnT
 ) -> CallToolResult:
-    """Return the result of a call that is run as a task. Cancelling it cancels the task.
+    """Return the result of a call that runs as a task. Cancelling it cancels the task.
 
-    `report` receives what the server says of the state of the task.
+    `report` receives the server's messages about the state of the task.
 
     Raises:
-        MCPError, ValueError: of the SDK.
+        MCPError, ValueError: from the SDK.
     """
     task = TaskMetadata(ttl=_KEPT_MILLISECONDS)
     params = CallToolRequestParams(name=tool, arguments=arguments, task=task)

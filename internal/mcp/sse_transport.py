@@ -90,7 +90,7 @@ async def _endpoint(url: str, events: AsyncIterator[httpx2.ServerSentEvent]) -> 
 async def _read(
     events: AsyncIterator[httpx2.ServerSentEvent], found: ObjectSendStream[_Received]
 ) -> None:
-    """Pass on what the server sends, until its stream ends."""
+    """Pass on the messages of the server until its stream ends."""
     ends = anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.HTTPError, httpx2.SSEError
     with contextlib.suppress(*ends):
         async with found:
@@ -104,7 +104,7 @@ async def _write(
     outgoing: ObjectReceiveStream[SessionMessage],
     found: ObjectSendStream[_Received],
 ) -> None:
-    """Send what the client writes. A request that the server refuses has failed at once."""
+    """Send the messages of the client. A request that the server refuses fails at once."""
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async for each in outgoing:
             reason = await post(each)

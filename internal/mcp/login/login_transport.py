@@ -68,10 +68,10 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         return await self._transport.handle_async_request(request)
 
     async def _current(self) -> StoredLogin | None:
-        """Return the login; None for one with a secret, which needs a challenge first.
+        """Return the login; None for a login with a secret, which needs a challenge first.
 
         Raises:
-            ServerFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is no usable login.
         """
         async with self._lock:
             if self._held is None or has_expired(self._held):
@@ -107,7 +107,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         """Return the stored login of a person; None for a login with a secret.
 
         Raises:
-            ServerFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is no usable login.
         """
         if self._has_secret:
             return None
