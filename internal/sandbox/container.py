@@ -1,7 +1,7 @@
 """The sandbox of a container engine: each command runs in a new container of docker or podman.
 
-For machines without bubblewrap, such as macOS.
-A container has no network; its programs are those of its image.
+For machines without bubblewrap, such as macOS. A container has no network; its programs come from
+its image.
 """
 
 import asyncio

@@ -123,10 +123,10 @@ class QuotaSandbox:
 
 
 def count_bytes(folder: Path, most: float) -> float:
-    """Return the disk space of what is in a folder, more than `most` if it is nested too deeply.
+    """Return the disk space used below a folder, more than `most` if it is nested too deeply.
 
-    Symbolic links are not followed, at no moment. Counting ends when it is more than `most`. A file
-    with several names counts once in all. Blocks.
+    Symbolic links are never followed. Counting stops once the sum exceeds `most`. A file with
+    several names counts once. Blocks.
     """
     try:
         opened = os.open(folder, _FOLDER_FLAGS)

@@ -101,7 +101,7 @@ class LandlockSandbox:
         )
 
     def close(self) -> None:
-        """End the process that starts commands; those that run are not affected."""
+        """End the process that starts commands; running commands are not affected."""
         self._launcher.close()
 
     async def run(
@@ -171,12 +171,13 @@ class LandlockSandbox:
             yield temporary, [ruleset, calls.fileno(), *(each.fileno() for each in groups)]
 
     def _rules(self, access: FileAccess, home: str) -> list[LandlockRule]:
-        """Return what a command may do with which files.
+        """Return the rules for the files that a command may use.
 
         A path in a writable folder adds nothing: it may be a link that an earlier command made.
 
         Raises:
-            ToolError: a root leads elsewhere, is of Larkspur, or contains a folder of Larkspur,
+            ToolError: a root leads elsewhere, belongs to Larkspur, or contains a folder of
+            Larkspur,
                 which could not be hidden.
         """
         writable = [os.path.normpath(path) for path in (*access.writable, home)]

@@ -34,7 +34,7 @@ class LaunchedCommand:
 
     Args:
         launcher: starts it.
-        command: what was asked for.
+        command: the requested command.
         argv: the full path of the program, and its arguments.
         environment: the variables of the command.
         on_output: gets the output.

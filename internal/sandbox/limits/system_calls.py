@@ -1,10 +1,10 @@
 """The filters of system calls for commands in a sandbox: programs in classic BPF (seccomp(2)).
 
-All deny calls that no program needs inside and that reach parts of the kernel which namespaces do
-not separate: keyrings, tracing, modules, mounts, io_uring; sockets of families that lead around the
-network namespace, such as to the host of a virtual machine (AF_VSOCK); and new namespaces, in which
-a command would have the rights of root. Where there are no namespaces, a second filter also stands
-for those of network, processes and users.
+All filters deny calls that no program needs inside and that reach parts of the kernel which
+namespaces do not separate: keyrings, tracing, modules, mounts, io_uring; sockets of families that
+bypass the network namespace, such as to the host of a virtual machine (AF_VSOCK); and new
+namespaces, in which a command would have the rights of root. Without namespaces, a second filter
+also replaces the separation of network, processes and users.
 """
 
 import functools
@@ -193,7 +193,7 @@ def calls_denied_without_namespaces() -> bytes:
 def _assemble(
     architecture: int, checks: Iterable[list[_Rule]], denied: Iterable[int], ignored: Iterable[int]
 ) -> bytes:
-    """Return a filter that allows what it does not name."""
+    """Return a filter that allows all calls that it does not name."""
     denied, ignored = sorted(denied), sorted(ignored)
     numbers = denied + ignored
     jumps = [

@@ -59,7 +59,7 @@ class ForwardedSite(NamedTuple):
 
 
 def forwarded_sites(access: NetworkAccess) -> list[ForwardedSite]:
-    """Return the hosts that are forwarded: those that the access names one by one, at most 32."""
+    """Return the hosts that the access names explicitly, at most 32. They are forwarded."""
     sites: dict[Site, ForwardedSite] = {}
     names: dict[str, str] = {}
     for pattern in forwarded_patterns(access.allow):
@@ -146,8 +146,8 @@ class Forwarder:
     async def _answers(self, site: Site) -> bool:
         """Return True if a service of this machine takes connections.
 
-        The table of the kernel is asked first: a service that takes a single connection would lose
-        it. What the firewall of the machine leads elsewhere is not in the table.
+        The table of the kernel is checked first: a service that accepts a single connection would
+        lose it. Addresses that the firewall of the machine redirects are not in the table.
         """
         if site.port in await asyncio.to_thread(listening_ports, "self", site.host):
             return True

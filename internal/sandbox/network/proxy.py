@@ -54,7 +54,7 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
 class RefusedConnection(Exception):
-    """What is answered instead of a connection: a status, and a sentence for people."""
+    """Answer in place of a connection: a status, and a sentence for people."""
 
     def __init__(self, status: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -72,7 +72,7 @@ class Site(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """The first request of a connection. `forward` is what the server gets of it."""
+    """The first request of a connection. `forward` is the part that the server receives."""
 
     site: Site
     forward: bytes
