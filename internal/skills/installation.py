@@ -27,14 +27,14 @@ _LEFT_OUT = frozenset({".git", "__pycache__", "__MACOSX", ".DS_Store"})
 
 
 class Addition(NamedTuple):
-    """The skills that were added, and sentences on those that were not."""
+    """The added skills, and sentences about the skills that were not added."""
 
     skills: list[Skill]
     problems: list[str]
 
 
 class _Candidate(NamedTuple):
-    """A skill to add: where it is, for people, and what copies it into an empty folder."""
+    """A skill to add: its location for people, and a function that copies it to an empty folder."""
 
     place: str
     copy: Callable[[Path], None]
@@ -163,7 +163,7 @@ class _Copy:
         self._files = self._bytes = 0
 
     def copy(self) -> None:
-        """Copy what is in the source."""
+        """Copy the contents of the source."""
         with open_folder(str(self._source), follows_link=True) as folder:
             self._copy(folder, "", 0)
 

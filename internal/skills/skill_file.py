@@ -43,7 +43,7 @@ class SkillFile(msgspec.Struct, frozen=True):
 
 
 def find_file_name(names: Iterable[str]) -> str | None:
-    """Return the name of the `SKILL.md` among the names of a folder, in any case; None for none."""
+    """Return the name of the `SKILL.md` in a folder, in any case; None if it is missing."""
     found = [name for name in names if name.casefold() == FILE_NAME.casefold()]
     return min(found, key=lambda name: (name != FILE_NAME, name), default=None)
 
@@ -93,7 +93,7 @@ def _decoded(content: bytes, path: str) -> str:
 
 
 def _split_header(text: str, path: str) -> tuple[dict[str, Any], str, list[str]]:
-    """Return the header and the text after it, and what is unusual about them.
+    """Return the header, the text after it, and their irregularities.
 
     Raises:
         SkillUnreadable: the header cannot be read.
@@ -123,9 +123,9 @@ def _first_paragraph(body: str) -> str:
 
 
 def _checked_name(given: object, path: str, folder_name: str) -> tuple[str, list[str]]:
-    """Return the name of a skill, and what is unusual about it.
+    """Return the name of a skill, and its irregularities.
 
-    One that cannot be a name is replaced by that of the folder.
+    An invalid name is replaced by the name of the folder.
 
     Raises:
         SkillUnreadable: the name of the folder has no letter or digit either.
@@ -152,7 +152,7 @@ def _checked_name(given: object, path: str, folder_name: str) -> tuple[str, list
 
 
 def _without_unusable(name: str) -> str:
-    """Return a name with hyphens in place of what a name cannot have; "" if nothing is left."""
+    """Return a name with hyphens in place of invalid characters; "" if nothing is left."""
     return _UNUSABLE_CHARS.sub("-", name).strip("-._")[:MAX_NAME_CHARS]
 
 

@@ -34,7 +34,7 @@ class SkillEntry(msgspec.Struct, frozen=True):
 
     @property
     def is_script(self) -> bool:
-        """True for what is meant to be executed."""
+        """True for a file that is meant to be executed."""
         return self.executable or self.has_shebang or "scripts" in Path(self.path).parts[:-1]
 
 

@@ -1,4 +1,4 @@
-"""Folders with skills, and what is found in them: skills, also behind links, and what is none."""
+"""Folders with skills, the search for skills in them, also behind links, and invalid entries."""
 
 import os
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class _Waiting(msgspec.Struct, frozen=True):
 def find_skills(
     place: SkillPlace, *, depth: int = MAX_SCAN_DEPTH, in_dot_folders: bool = False
 ) -> Iterator[FoundSkill]:
-    """Yield the skills of a place, at most `depth` folders deep, and links to none.
+    """Yield the skills of a place, at most `depth` folders deep, and links without a target.
 
     Folders whose names start with a dot are passed over without `in_dot_folders`, those of programs
     that are no part of what people write always.
@@ -77,7 +77,7 @@ class _Search:
         self._empty_links: dict[str, None] = {}
 
     def run(self) -> Iterator[FoundSkill]:
-        """Yield what is found, the links behind which nothing is at the end."""
+        """Yield the skills that are found, links without a target at the end."""
         place = self._place.folder
         if reason := self._refusal(place):
             yield FoundSkill(place, place.name, reason)
