@@ -127,7 +127,7 @@ class WorkspaceInstructionFiles:
             raise _Ignored("link", "it is a symbolic link to a file of another name")
 
     def _accept(self, file: int, content: bytes, *, is_own: bool) -> None:
-        """Check what an open file of a folder contains.
+        """Check the content of an open file of a folder.
 
         Raises:
             _Ignored: nobody has agreed to it.
@@ -144,9 +144,9 @@ def _read_first(
     checks: tuple[Callable[[int], None], Callable[[int, bytes], None]],
     ignored: list[IgnoredFile],
 ) -> list[Instruction]:
-    """Return the instructions of one folder below the root, none if they are ignored.
+    """Return the instructions of one folder below the root; nothing if they are ignored.
 
-    The checks are of where an open file is, and of what it contains.
+    The checks apply to the location of an open file and to its content.
     """
     check, accept = checks
     for file_name in FILE_NAMES:
@@ -216,10 +216,10 @@ def _read(
     name: str,
     accept: Callable[[int, bytes], None] = lambda _file, _content: None,
 ) -> Instruction:
-    """Read an open file up to its bound; `accept` gets what was read.
+    """Read an open file up to its bound; `accept` checks the content.
 
     Raises:
-        OSError, _Ignored: it cannot be read, is no regular file, or is not accepted.
+        OSError, _Ignored: it cannot be read, is not a regular file, or is not accepted.
     """
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
@@ -235,7 +235,7 @@ def _read(
 
 
 def _reason(error: OSError | _Ignored) -> tuple[IgnoreReason, str] | None:
-    """Return why a file is not used, None for one that does not exist."""
+    """Return why a file is not used, None for a file that does not exist."""
     if isinstance(error, _Ignored):
         return error.reason, str(error)
     if error.errno in _MISSING:

@@ -20,8 +20,8 @@ _AMBIGUOUS = re.compile(r"""[ '"():;!&+=@#%~-]|[^\x00-\x7f]""")
 class SearchGlob:
     """A glob, "" for all files.
 
-    `patterns` are what an engine searches by. They may match too much: `accepts` says of a path in
-    the folder whether it is meant, None if the patterns say it.
+    `patterns` are the patterns that an engine searches by. They may match too much: `accepts` then
+    decides for each path in the folder; it is None if the patterns are exact.
     """
 
     def __init__(self, text: str) -> None:

@@ -72,7 +72,7 @@ class OutputBuffer:
 
 
 class WebClients(msgspec.Struct, frozen=True):
-    """What fetches and searches web pages; `search` is None if no provider is configured."""
+    """Clients that fetch and search web pages; `search` is None if no provider is configured."""
 
     fetcher: Fetcher
     search: WebSearch | None = None
@@ -154,7 +154,7 @@ class Tool(msgspec.Struct, frozen=True):
     preview_body: Preview | None = None
 
     async def preview(self, context: ToolContext, arguments: dict[str, Any]) -> str:
-        """Return what a call would change, without changing it; "" if the tool has no preview.
+        """Return the changes that a call would make; "" if the tool has no preview.
 
         Raises:
             ToolError: the call would fail, or change nothing.

@@ -1,4 +1,4 @@
-"""What the tools that run commands share: what a command sees, and how long it may take."""
+"""Common parts of the tools that run commands: visible files and time limits."""
 
 import asyncio
 import os
@@ -157,7 +157,7 @@ async def run_session_command(
 
 
 def _check_path(workspace: Workspace, path: str) -> None:
-    """Check that a path outside of the workspace is what it is called.
+    """Check that a path outside of the workspace is not a link.
 
     Raises:
         ToolError: it is not there, is something else, or may not be seen.
@@ -179,7 +179,7 @@ def _check_path(workspace: Workspace, path: str) -> None:
 
 
 def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
-    """Return what a command sees. The configuration of agents and programs is read-only."""
+    """Return the files that a command sees. Configuration of agents and programs is read-only."""
     writable, read_only = (workspace.root, *outside.writable), outside.read_only
     if workspace.folders is not None:
         read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)
