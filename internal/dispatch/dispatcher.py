@@ -49,14 +49,16 @@ class RunDispatcher:
     """Starts the first queued run of each free lane.
 
     Any number of dispatchers may work on a database: runs are claimed in a transaction in which no
-    other process claims any. Of the runs whose process died, each dispatcher starts one at a time,
-    so that the one that kills its process is told from those that were executed beside it.
+    other process claims any. Among the runs whose process died, each dispatcher starts one at a
+    time, which separates the run that kills its process from the runs that were executed beside it.
 
     Args:
-        concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+        concurrency: the number of runs that are executed at once, 0 for no limit. Waiting runs do
+            not count.
 
     Attributes:
-        may_start: whether runs can be executed now: what all hosts share can be reached.
+        may_start: whether runs can be executed now: the storage that all hosts share can be
+        reached.
     """
 
     may_start: Callable[[], bool] = staticmethod(lambda: True)
@@ -204,8 +206,8 @@ class RunDispatcher:
     async def run(self, coordinator: AgentCoordinator, *, is_alone: bool = True) -> None:
         """Recover the runs of dead processes and dispatch, until `close` or `stop`.
 
-        `is_alone`: no other gateway or worker is possible, so the owners of all runs but those of
-        terminals are dead.
+        `is_alone`: no other gateway or worker is possible, so the owners of all runs are dead,
+        except terminals.
         """
         if is_alone:
             await self._recovery.recover_after_restart()

@@ -108,7 +108,7 @@ class ProcessRegistry:
         )
 
     def _replace(self, found: list[ProcessEntry], entry: ProcessEntry) -> Write[bool]:
-        """Store the only gateway; what the one before led may be continued at once."""
+        """Store the only gateway; runs that its predecessor led may be continued at once."""
         if [each.owner for each in (yield from self._stores.processes.list_all())] != [
             each.owner for each in found
         ]:
