@@ -41,7 +41,7 @@ def check_repository(folder: str) -> None:
     """Check that the root of a repository is a folder, with everything in it.
 
     Raises:
-        InvalidRequest: it is not; the sentence says what it is.
+        InvalidRequest: it is not; the sentence describes the folder.
     """
     root = Path(folder)
     named = truncate(folder, 200)
