@@ -38,11 +38,11 @@ _MAX_DIGITS = 18
 
 
 class WorkspaceChangeLog:
-    """Records what runs change in their workspaces.
+    """Records the changes that runs make in their workspaces.
 
     Args:
         folder: the folder that has the records.
-        protected: the files of Larkspur itself, which are never looked at.
+        protected: the files of Larkspur itself, which are never read.
     """
 
     def __init__(self, folder: Path, protected: ProtectedPaths) -> None:
@@ -59,11 +59,11 @@ class WorkspaceChangeLog:
         skipped: frozenset[str] = frozenset(),
         has_ended: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Take what is in a workspace now as the state before a run, or before more of its calls.
+        """Store the content of a workspace as the state before a run, or before more of its calls.
 
-        What changed since the last walk belongs to the runs that are open, also to this one if it
-        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
-        read, those of all files if it is None.
+        Changes since the last walk belong to the open runs, including this one if it began before.
+        Runs for which `has_ended` is true are closed. Only the contents of the files `named` are
+        read; all contents if it is None.
 
         Raises:
             StoreUnavailable: the folder cannot be read, or nothing can be stored.
@@ -83,9 +83,9 @@ class WorkspaceChangeLog:
         *,
         skipped: frozenset[str] = frozenset(),
     ) -> FileChanges:
-        """Record what changed since `begin`, and return all changes of a run.
+        """Record the changes since `begin`, and return all changes of a run.
 
-        Later changes are not those of the run.
+        Later changes do not belong to the run.
 
         Raises:
             StoreUnavailable: the folder cannot be read, or nothing can be stored.
@@ -223,7 +223,7 @@ class WorkspaceChangeLog:
     def _update(
         self, root: str, records: WorkspaceRecords, skipped: frozenset[str], reads: Selection
     ) -> None:
-        """Walk a workspace and record what changed since the last walk for all open runs."""
+        """Walk a workspace and record the changes since the last walk for all open runs."""
         began = time.time_ns()
         was_complete, last_ns = records.last_walk()
         open_runs = records.open_runs()

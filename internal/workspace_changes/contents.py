@@ -56,7 +56,7 @@ def is_secret(path: str) -> bool:
 
 
 def identity_of(status: os.stat_result) -> str:
-    """Return what changes with the content of a file."""
+    """Return a value that changes with the content of a file."""
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 

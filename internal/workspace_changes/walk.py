@@ -1,7 +1,7 @@
 """The files below an open folder, found without following any link.
 
-Commands may change the folder at any moment: every folder is opened below an open one, and what was
-found is a descriptor and a name in it, never a path.
+Commands may change the folder at any moment: every folder is opened below an open one, and an entry
+is a descriptor and a name in it, never a path.
 """
 
 import os
@@ -45,7 +45,7 @@ class FoundEntry(NamedTuple):
 
 
 class WalkReport(NamedTuple):
-    """What a walk has not looked at.
+    """The omissions of a walk.
 
     `unread` are the paths of folders that were not entered. `is_complete` is False if a limit
     ended the walk.
@@ -90,7 +90,7 @@ class _Walker:
         self._deadline = time.monotonic() + MAX_WALK_SECONDS
 
     def walk(self, folder: int, real: str, prefix: str, depth: int) -> None:
-        """Visit what is in an open folder and below it."""
+        """Visit the entries of an open folder and everything below it."""
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         if prefix and any(entry.name in FOLDER_MARKS for entry in entries):
