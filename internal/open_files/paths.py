@@ -136,7 +136,7 @@ def open_folder(
 ) -> Iterator[int]:
     """Open a folder, or one in an open folder, and close it at the end of the block.
 
-    What is in it is reached from its descriptor, not by a path: a command may put a link in the
+    Its entries are reached from its descriptor, not by a path: a command may put a link in the
     place of a folder at any moment.
 
     Raises:
@@ -174,9 +174,9 @@ def find_links(path: str) -> str:
 
 
 def destination(path: str) -> str:
-    """Return where a path leads now; the path itself if a link becomes something else meanwhile.
+    """Return the current target of a path; the path itself if a link changes meanwhile.
 
-    What is opened later may be something else: it decides nothing about rights.
+    A file opened later may be another one, so the result must not decide about rights.
     """
     try:
         return os.path.realpath(path)
