@@ -60,7 +60,7 @@ class CheckpointEncoder:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the turn log has rows, or will have when what is encoded is stored."""
+        """Whether the turn log has rows, or will have them once the encoded ones are stored."""
         return self._offset > 0
 
     def encode(self, turn: Turn) -> CheckpointDelta:

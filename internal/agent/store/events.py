@@ -34,7 +34,8 @@ class LogBounds(NamedTuple):
 
     `epoch` identifies the log and `head` is the newest position, 0 when the log is empty.
     `earliest` is the first position from which no event was removed, or `head + 1` when there is no
-    event; a cursor is valid when it is `earliest - 1` or later, or 0, the start of what is stored.
+    event; a cursor is valid when it is `earliest - 1` or later, or 0, the start of the stored
+    events.
     """
 
     epoch: str
@@ -131,8 +132,8 @@ class EventStore:
     ) -> Read[list[EventRecord]]:
         """Return up to `limit` events after a position, oldest first; None for all sessions.
 
-        With `max_bytes` fewer are returned when the payloads have more bytes than that; at least
-        one if there is one.
+        With `max_bytes` fewer are returned when the payloads have more bytes, but at least one if
+        there is one.
         """
         size = _PageSize(limit, max_bytes)
         names = [] if sessions is None else list(dict.fromkeys(sessions))
@@ -152,7 +153,7 @@ class EventStore:
         return (yield from self.list_after(rows[-1][0] - 1, [session_id], len(rows)))
 
     def list_by_run(self, run_id: RunId, kind: str | None = None, /) -> Read[list[EventRecord]]:
-        """Return the events of a run in order, only those of a kind if one is given."""
+        """Return the events of a run in order; only the events of one kind if it is given."""
         rows = yield Statement("events_of_run", (run_id, kind))
         return (yield from _records(rows))
 
@@ -183,8 +184,8 @@ class EventStore:
     def skip_positions(self) -> Write[None]:
         """Skip a random number of positions. A process does this once, before its first event.
 
-        If the database is a copy or was restored from one, the events that the original log got
-        later have other positions than those that follow here. So a reader that knows them is
+        If the database is a copy or was restored from one, the later events of the original log
+        have other positions than the events that follow here. So a reader that has read them is
         recognised: its cursor lies in a gap.
         """
         count = _MIN_SKIPPED + secrets.randbits(_SKIPPED_BITS)

@@ -1,4 +1,4 @@
-"""What model servers refused once."""
+"""Refusals of model servers that later requests avoid."""
 
 from collections.abc import Iterable
 

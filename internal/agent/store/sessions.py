@@ -288,7 +288,7 @@ def _session(row: Row) -> Session:
 
 
 def _pattern(text: str) -> str:
-    """Return the pattern of LIKE that matches what contains a text."""
+    """Return the pattern of LIKE that matches texts containing a text."""
     for special in ("\\", "%", "_"):
         text = text.replace(special, f"\\{special}")
     return f"%{storable(text)}%"
