@@ -49,15 +49,15 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """A web page as Markdown, and what it says about text that is elsewhere.
+    """A web page as Markdown, with its references to text that is elsewhere.
 
     Attributes:
         text: the main content below the title.
         has_text: False if there is nothing but the title.
         refresh: the address that the page leads on to, "" if it leads nowhere.
-        refresh_seconds: how long it is shown before.
+        refresh_seconds: the time for which it is shown before.
         scripts: the number of programs in it, which are not run.
-        without_scripts: what it says to readers who run none.
+        without_scripts: its text for readers who run none.
         frames: addresses of pages that it shows as parts of itself.
     """
 

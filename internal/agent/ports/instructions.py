@@ -34,8 +34,8 @@ IgnoreReason = Literal["link", "no_file", "unreadable", "protected", "written", 
 class IgnoredFile(NamedTuple):
     """A file that is not followed; `reason` "no_folder" is the whole folder.
 
-    `name` is as that of an instruction, without invisible characters. The sentence is for the
-    owner: it may name paths of the machine.
+    `name` has the form of an instruction's name, without invisible characters. The sentence is for
+    the owner: it may name paths of the machine.
     """
 
     source: InstructionSource
@@ -56,7 +56,7 @@ class FoundInstructions(NamedTuple):
         return tuple(each.sentence for each in self.ignored)
 
     def with_chat(self, text: str) -> "FoundInstructions":
-        """Return these with the text of a chat, between those of the owner and of the folder."""
+        """Return these with the text of a chat between the owner's texts and the folder's."""
         owner = tuple(each for each in self.texts if each.source == "owner")
         others = self.texts[len(owner) :]
         return self._replace(texts=(*owner, Instruction("chat", text), *others))
