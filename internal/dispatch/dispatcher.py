@@ -53,7 +53,7 @@ class RunDispatcher:
     time, which separates the run that kills its process from the runs that were executed beside it.
 
     Args:
-        concurrency: the number of runs that are executed at once, 0 for no limit. Waiting runs do
+        concurrency: the number of runs that are executed at once, 0 to execute none. Waiting runs
             not count.
 
     Attributes:

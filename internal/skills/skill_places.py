@@ -56,8 +56,8 @@ def find_skills(
 ) -> Iterator[FoundSkill]:
     """Yield the skills of a place, at most `depth` folders deep, and links without a target.
 
-    Folders whose names start with a dot are passed over without `in_dot_folders`, those of programs
-    that are no part of what people write always.
+    Without `in_dot_folders`, folders whose names start with a dot are skipped. Folders of programs,
+    which people do not write, are always skipped.
     """
     return _Search(place, depth, in_dot_folders=in_dot_folders).run()
 

@@ -156,7 +156,7 @@ class OutputScreen:
         self._column = column
 
     def _bound_row(self) -> None:
-        """Drop the rows above a row that is too long, and its beginning."""
+        """Make the rows above a row that is too long final, and the beginning of the row."""
         row = self._rows[self._row]
         if len(row) <= 2 * MAX_ROW_CHARACTERS:
             return

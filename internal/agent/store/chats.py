@@ -570,7 +570,8 @@ class OutboxStore:
         """Return since when people may have seen a message, None if they cannot have.
 
         It is the time of the message by the clock of the chat service. If that is unknown, it is
-        the first attempt with an unknown outcome, also for a message that was given up.
+        the first attempt with an unknown outcome, or the first attempt to send a message that was
+        given up.
         """
         rows = yield Statement("visible_since", (key,))
         return rows[0][0] if rows else None

@@ -157,10 +157,10 @@ async def run_session_command(
 
 
 def _check_path(workspace: Workspace, path: str) -> None:
-    """Check that a path outside of the workspace is not a link.
+    """Check that a path outside of the workspace may be seen, and passes no link.
 
     Raises:
-        ToolError: it is not there, is something else, or may not be seen.
+        ToolError: it does not exist, leads elsewhere, or may not be seen.
     """
     normal = normalize_path(path)
     try:
