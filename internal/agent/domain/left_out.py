@@ -1,4 +1,4 @@
-"""What a request to a model, or its reply, lost on the way."""
+"""Parts of a request to a model, or of its reply, that were left out."""
 
 from typing import Literal
 

@@ -198,7 +198,7 @@ def count_actions(items: Iterable[ApprovalItem]) -> list[tuple[Action, int]]:
 
 
 def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Question:
-    """Return the question what to do with a run that cannot continue; `reason` is a sentence."""
+    """Return the question about a run that cannot continue; `reason` is a sentence."""
     question_id = recovery_question_id(run_id, fence)
     return Question(question_id, "recovery", reason, reason_code=code)
 
@@ -239,8 +239,8 @@ QuestionStatus = Literal["open", "answered", "expired", "closed"]
 class QuestionRecord(NamedTuple):
     """A stored question and its state.
 
-    `principal` submitted the task, `chat` names the chat it was submitted in ("" for none) and
-    `audience` says who may answer. Instants are RFC 3339.
+    `principal` submitted the task, `chat` names the chat it was submitted in ("" without a chat)
+    and `audience` determines who may answer. Instants are RFC 3339.
     """
 
     question: Question

@@ -12,7 +12,7 @@ UnwrittenKind = Literal["", "resumed", "report"]
 
 
 def unwritten_kind(message: Message) -> UnwrittenKind:
-    """Return what people are told in place of a message, "" for one that was written."""
+    """Return the kind of text shown in place of a message, "" for a message that was written."""
     if message.role != "user":
         return ""
     if message.text.startswith(RESUME_PROMPT):

@@ -1,4 +1,4 @@
-"""Subtasks: tasks that a run created, and what a run waits for."""
+"""Subtasks, and the waits of the runs that created them."""
 
 from typing import Literal
 
@@ -24,17 +24,17 @@ at all."""
 
 
 def subtask_path(number: int, role: str) -> str:
-    """Return what people read in place of an id, such as `task 2 · analyst`."""
+    """Return the display name in place of an id, such as `task 2 · analyst`."""
     return f"task {number} · {role}" if role else f"task {number}"
 
 
 class Subtask(msgspec.Struct, frozen=True):
     """The place of a task that a run created.
 
-    `number` counts the subtasks of the outermost task `root_task_id` from 1; `total` is how many
-    there were when the call that created it was over. At most `max_parallel` subtasks of one call
-    run at once. `call_id` is the call. `max_cost` is the limit in US dollars of the outermost task
-    with all its subtasks, None for none.
+    `number` counts the subtasks of the outermost task `root_task_id` from 1; `total` is their
+    number when the call that created it was over. At most `max_parallel` subtasks of one call run
+    at once. `call_id` is the call. `max_cost` is the limit in US dollars of the outermost task with
+    all its subtasks, None for no limit.
     """
 
     root_task_id: TaskId
@@ -51,15 +51,15 @@ class Subtask(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """What people read in place of an id, such as `task 2 · analyst`."""
+        """The display name in place of an id, such as `task 2 · analyst`."""
         return subtask_path(self.number, self.role)
 
 
 class TaskWait(msgspec.Struct, frozen=True):
     """A call that waits until tasks have ended: all of them, or with `any_of` the first.
 
-    `until` (RFC 3339) is when it goes on regardless. `is_over` once its run was woken: the call
-    runs again, and may wait again for what is missing.
+    `until` (RFC 3339) is the time at which it goes on regardless. `is_over` once its run was woken:
+    the call runs again, and may wait again for missing tasks.
     """
 
     tasks: tuple[TaskId, ...]

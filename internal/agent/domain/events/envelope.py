@@ -218,7 +218,7 @@ class EventRecord(msgspec.Struct, eq=False):
     rendered: bytes | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was stored or delivered, whatever is kept with it."""
+        """Compare the stored or delivered values, ignoring cached ones."""
         if not isinstance(other, EventRecord):
             return NotImplemented
         return (self.json, self.position, self.event) == (other.json, other.position, other.event)

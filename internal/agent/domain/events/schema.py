@@ -173,7 +173,7 @@ def _declaration(schema: Mapping[str, Any]) -> str:
 
 
 def _typescript(schema: Mapping[str, Any]) -> str:
-    """Say in TypeScript what a value is."""
+    """Return the TypeScript type of a value."""
     match schema:
         case {"$ref": target}:
             return str(target).rpartition("/")[2]
@@ -221,7 +221,7 @@ def _table(schema: Mapping[str, Any]) -> str:
 
 
 def _words(schema: Mapping[str, Any]) -> str:
-    """Say in words what a value is."""
+    """Describe the type of a value in words."""
     match schema:
         case {"$ref": target}:
             name = target.removeprefix(_DEFS)

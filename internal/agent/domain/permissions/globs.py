@@ -47,9 +47,9 @@ class Glob:
         return state << 1
 
     def matches(self, path: str, *, tails: bool = False) -> bool:
-        """Return True if the path matches, with `tails` also if one of its ends does.
+        """Return True if the path matches; with `tails` also if one of its ends does.
 
-        An end of `a/b/c` is what follows a slash: `b/c` and `c`.
+        An end of `a/b/c` is the part after a slash: `b/c` and `c`.
         """
         if self._required not in path:
             return False

@@ -116,7 +116,7 @@ Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern | Outside
 class Rule(msgspec.Struct, frozen=True):
     """A parsed rule. `patterns` is None for every call of the tool.
 
-    A tool with targets of several kinds has a pattern for each kind that the text can be read as.
+    A tool with targets of several kinds has a pattern for each kind as which the text can be read.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What the arguments of a tool call touch: paths, addresses and commands.
+"""Targets in the arguments of a tool call: paths, addresses and commands.
 
 A tool declares its targets in its specification. Rules are matched against targets only, so a new
 tool is covered by the same rules as every other tool with such a target.
@@ -15,7 +15,7 @@ Risk = Literal["read", "write", "exec", "net", "ui"]
 class PathTarget(msgspec.Struct, frozen=True, tag="path"):
     """An argument that holds a path in the workspace; a missing one is the workspace itself.
 
-    `recursive`: the tool also reads what is below the path. `multiple`: the argument is a list.
+    `recursive`: the tool also reads everything below the path. `multiple`: the argument is a list.
     """
 
     argument: str

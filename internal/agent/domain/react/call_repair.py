@@ -1,8 +1,8 @@
 """Repair of tool calls whose meaning is clear, before anything is decided about them.
 
 Models and the servers in front of them write calls in forms that their schema does not have: null
-for an argument that may be left out, lists as JSON text, names with a namespace. What such a call
-means is taken; what may mean two things is left as it is, and its error names the field. Gates,
+for an argument that may be left out, lists as JSON text, names with a namespace. An unambiguous
+call is repaired; an ambiguous one is left unchanged, and its error names the field. Gates,
 permissions, hooks and people see the repaired call only.
 """
 
@@ -56,7 +56,7 @@ _Types = frozenset[str] | None
 
 
 class RepairedParts(NamedTuple):
-    """The parts of a reply with its repaired calls, and what was repaired in them."""
+    """The parts of a reply with its repaired calls, and the kinds of repairs."""
 
     parts: tuple[Part, ...]
     kinds: tuple[RepairKind, ...]
@@ -207,7 +207,7 @@ class _ArgumentRepair:
     def repair(
         self, given: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 0
     ) -> dict[str, Any]:
-        """Return an object with repaired values, without nulls for what may be left out."""
+        """Return an object with repaired values; optional values that are null are left out."""
         properties, required = schema.get("properties"), schema.get("required")
         if not isinstance(properties, dict):
             return dict(given)
@@ -341,9 +341,9 @@ class _ArgumentRepair:
 
 
 def _read_objects(raw: str) -> tuple[list[dict[str, Any]], list[RepairKind]] | None:
-    """Return the objects that malformed arguments consist of, and what had to be repaired.
+    """Return the objects that malformed arguments consist of, and the kinds of repairs.
 
-    None if there is anything besides whole objects and markup behind them.
+    None if there is anything besides whole objects, followed by markup.
     """
     values, rest = _decode_sequence(raw)
     if not values or not _REST.fullmatch(rest):
@@ -404,7 +404,7 @@ def _decode(text: str) -> Any:
 
 
 def _is_document(value: object) -> bool:
-    """Return True for what only a JSON file can mean: a list of texts may also be its lines."""
+    """Return True for a value that only a JSON file has: a list of texts may also be its lines."""
     if isinstance(value, list):
         return bool(value) and not any(isinstance(item, str) for item in value)
     return isinstance(value, dict)

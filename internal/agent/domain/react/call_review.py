@@ -218,7 +218,7 @@ def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -
 
 
 def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
-    """Return the call for display, in full and by what it is about."""
+    """Return the call for display, in full and by its subject."""
     action, subject = ("use", "") if spec is None else call_subject(call, spec)
     title = "" if spec is None else spec.server_title
     return {
@@ -410,7 +410,7 @@ def review_calls(
     calls: Sequence[ToolCall],
     hooks: Mapping[str, HookOutcome] | None = None,
 ) -> CallReview:
-    """Return what happens to the calls of a reply, reviewed in order.
+    """Return the result of reviewing the calls of a reply in order.
 
     `hooks` are the outcomes of hooks by call_id.
     """
@@ -465,7 +465,7 @@ class _Reviewer:
         return gates.GATES[self._config.gates]
 
     def _stands_in(self, gate: Gate) -> bool:
-        """Return True if Larkspur does in the model's place what a gate asks for."""
+        """Return True if Larkspur itself does the work that a gate asks for."""
         return self._state.corrections.get(gate.name, 0) >= gates.MAX_CORRECTIONS
 
     def review(self, call: ToolCall, reply: Sequence[ToolCall]) -> None:
@@ -495,7 +495,7 @@ class _Reviewer:
         return review
 
     def _is_corrected(self, spec: ToolSpec, call: ToolCall, reply: Sequence[ToolCall]) -> bool:
-        """Correct a call that breaks a rule, or do in the model's place what the rule asks for."""
+        """Correct a call that breaks a rule, or make the required call in the model's place."""
         for gate in self._gates:
             review = self._review
             context = GateContext(
@@ -560,7 +560,7 @@ class _Reviewer:
                 self._deny(call, no, needed.rules)
 
     def _note_outcome(self, call: ToolCall, outcome: HookOutcome) -> ToolCall:
-        """Record what hooks did with a call; return it with the arguments that it has now."""
+        """Record the effects of hooks on a call; return the call with its current arguments."""
         review = self._review
         review.events += [
             DiagnosticError(

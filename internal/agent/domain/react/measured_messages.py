@@ -1,4 +1,4 @@
-"""Measured messages: what is computed once of the messages of a Turn, and those that are sent."""
+"""Measured messages: derived data of a Turn's messages, computed once, and their selection."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from internal.agent.domain.react.run_config import RunConfig
 
 
 class MessageSelection:
-    """The messages in a window. `sent` are those of the request, which has more than these."""
+    """The messages in a window. `sent` are its messages for the request, which has further ones."""
 
     def __init__(self, task_index: int, window: ContextWindow, config: RunConfig) -> None:
         self._key = (task_index, window, config.instructions, config.deferred)
@@ -46,7 +46,7 @@ class MessageSelection:
 
 
 class MeasuredMessages:
-    """What is computed from the messages of a Turn, and only continued when some are added."""
+    """Data derived from the messages of a Turn, and extended only when messages are added."""
 
     def __init__(self) -> None:
         self.weighed: list[WeighedMessage] = []

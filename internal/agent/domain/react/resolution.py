@@ -1,4 +1,4 @@
-"""Resolution: what follows from the answer to a question. Pure."""
+"""Resolution: the consequences of the answer to a question. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,9 +23,9 @@ MAX_WORDS_BYTES = 2_000
 class Resolution(NamedTuple):
     """The consequences of an answer. A pending call without a result may run.
 
-    `approved_plan` is the version of the approved plan, 0 for none. `next_plan` needs another
-    review: a person edited it without approving it. `closing_reason` requests a final answer,
-    `outcome` ends the run.
+    `approved_plan` is the version of the approved plan, 0 if no plan was approved. `next_plan`
+    needs another review: a person edited it without approving it. `closing_reason` requests a final
+    answer, `outcome` ends the run.
     """
 
     plan: Plan | None

@@ -11,15 +11,15 @@ from internal.agent.domain.usage import ContextPart, RunLimits
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change during a Turn: the prompt, the tools, the permissions, the limits.
+    """Configuration that does not change during a Turn: prompt, tools, permissions, limits.
 
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
     call that needs approval is denied. `plan_review` selects the plans that a person must approve
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
     commands from everything but the folders of the session. `instructions` begin the first user
-    message of every request. `skills` are the skills that it may load; None for all.
-    `context` are the parts of a request that do not change. `deferred` are tools that no request
-    lists: the model finds them with `find_tools` and calls them with `use_tool`.
+    message of every request. `skills` are the skills that it may load; None for all. `context` are
+    the parts of a request that do not change. `deferred` are tools that no request lists: the model
+    finds them with `find_tools` and calls them with `use_tool`.
     """
 
     run_id: RunId

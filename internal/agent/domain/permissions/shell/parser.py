@@ -93,8 +93,8 @@ _STRUCTURES = (
 class ParsedCommand(msgspec.Struct, frozen=True, gc=False):
     """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can.
 
-    `is_inert`: it starts no program and has no effect beyond the shell, such as a test. What it
-    substitutes, and the body of a function that it calls, are other parts.
+    `is_inert`: it starts no program and has no effect beyond the shell, such as a test. Its
+    substitutions, and the body of a function that it calls, are other parts.
     """
 
     words: tuple[Word, ...]
@@ -127,7 +127,7 @@ def _language() -> Language:
 
 
 class ReadLimit:
-    """How often the parser may still fetch a piece of a text; also shared by several texts."""
+    """The number of times that the parser may still fetch a piece of a text; shared by texts."""
 
     def __init__(self) -> None:
         self.left = MAX_PARSER_READS
@@ -154,7 +154,7 @@ def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
 
 
 def _read_parts(text: str, limit: ReadLimit) -> "_Reader":
-    """Return what a text without here-documents consists of."""
+    """Return the parts of a text without here-documents."""
     readable = _truncate(text)
     raw = encode_for_parser(readable)
     reader = _Reader(raw)
@@ -388,7 +388,7 @@ class _Reader:
         self._push(node.children)
 
     def _function(self, node: Node) -> None:
-        """Read a function. What its body runs is judged here, not where it is called."""
+        """Read a function. The commands of its body are judged here, not where it is called."""
         name, following = node.child_by_field_name("name"), node.next_sibling
         is_certain = (
             node.parent is not None

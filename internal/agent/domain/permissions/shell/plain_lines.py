@@ -5,8 +5,8 @@ simple rules on lines, so they are found here and taken out; those with substitu
 as quoted words. `"$(cat <<'E' …)"`, the way to write a text of several lines as one word, becomes
 that text.
 
-What this reader does not know ends the attempt: the text is then parsed as it is, and the checks of
-the parser decide. It never removes anything that a shell could read as a command.
+Unknown syntax ends the attempt: the text is then parsed unchanged, and the checks of the parser
+decide. This reader never removes anything that a shell could read as a command.
 """
 
 import re
@@ -103,7 +103,7 @@ class _Reader:
             raise _Unknown
 
     def _read_sign(self, sign: str, *, starts_word: bool) -> bool:
-        """Read what begins with a sign; return True if a word may begin after it."""
+        """Read the element that begins with a sign; return True if a word may begin after it."""
         text, at = self._text, self._at
         if sign == "\\":
             joined = text.startswith("\\\n", at)
