@@ -88,7 +88,7 @@ def _user_folder() -> Path:
 
 
 def origin(environ: Mapping[str, str] = os.environ) -> str:
-    """Return what names the home folder: a variable, or the user."""
+    """Return the source of the home folder's path: a variable, or the user."""
     if "LARKSPUR_HOME" in environ:
         return "LARKSPUR_HOME"
     return "HOME" if os.environ.get("HOME", "").startswith("/") else "the folder of the user"

@@ -15,7 +15,7 @@ CallIdForm = Literal["any", "nine", "functions"]
 class Dialect(msgspec.Struct, frozen=True):
     """The form of requests to one model of one server.
 
-    A registry entry gives what is known of a provider; a lesson changes it. Both encoders follow
+    A registry entry gives the known form of a provider; a lesson changes it. Both encoders follow
     it.
 
     Args:

@@ -139,7 +139,7 @@ class ChatChannelSettings(Section):
         return value
 
     def working_emoji(self, message_id: str) -> str:
-        """Return the reaction on a message during its run, always the same one; "" for none."""
+        """Return the reaction on a message during its run, always the same one; "" if off."""
         names = self.react_emoji
         names = (names,) if isinstance(names, str) else names
         return "" if names == ("off",) else names[zlib.crc32(message_id.encode()) % len(names)]
@@ -153,7 +153,7 @@ class ChatChannelSettings(Section):
         return names
 
     def operators_in(self, chat_id: str) -> tuple[str, ...]:
-        """Return who may operate in a chat; the list of a group replaces that of the channel."""
+        """Return the operators of a chat; the list of a group replaces the list of the channel."""
         own = self.group(chat_id).operate
         return self.access.operate if own is None else own
 
@@ -162,7 +162,7 @@ class ChatChannelSettings(Section):
         return self.groups.get(chat_id, _NO_OVERRIDES)
 
     def session_scope_in(self, chat_id: str) -> SessionScope:
-        """Return what a conversation of the chat is."""
+        """Return the session scope of a chat."""
         return self.group(chat_id).session_scope or self.session_scope
 
     def has_chat_context(self, chat_id: str) -> bool:
@@ -171,7 +171,7 @@ class ChatChannelSettings(Section):
         return self.auto_chat_context if override is None else override
 
     def network_in(self, chat_id: str) -> Network | None:
-        """Return what commands of a chat may reach; None if neither group nor channel says it."""
+        """Return the network of a chat's commands; None if neither group nor channel sets it."""
         own = self.group(chat_id).network
         return self.network if own is None else own
 

@@ -59,7 +59,7 @@ class ServerSettings(Section):
 
     @property
     def path(self) -> str:
-        """The path of the public address, such as `/larkspur`; "" for none."""
+        """The path of the public address, such as `/larkspur`; "" without a path."""
         return split_url(self.public_url).path if self.public_url else ""
 
     @field_validator("public_url")

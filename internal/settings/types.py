@@ -26,7 +26,7 @@ Place = tuple[str | int, ...]
 class ConfigError(Exception):
     """The settings are invalid. The text is a sentence for people (exit code 3).
 
-    `address` is the value of llm.base_url if that is what is invalid, for `larkspur doctor`.
+    `address` is the value of llm.base_url if that is invalid, for `larkspur doctor`.
     """
 
     def __init__(self, sentence: str = "", *, address: str = "") -> None:

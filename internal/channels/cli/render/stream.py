@@ -33,7 +33,7 @@ class ReplyRows(NamedTuple):
 
 
 class _Printed(NamedTuple):
-    """What has been printed of the open block: the number of its rows at a width, their content.
+    """The printed part of the open block: the number of its rows at a width, their content.
 
     `width` is 0 if the number of rows is unknown.
     """
@@ -217,7 +217,7 @@ class StreamedReply:
             self._blocks.text += delta["text"]
 
     def replace(self, partial: Mapping[str, Any]) -> bool:
-        """Set the text to that of a `partial`. Return True if the model restarted a shown reply."""
+        """Set the text from a `partial`. Return True if the model restarted a shown reply."""
         text, restarted = partial["text"], False
         if not text.startswith(self._blocks.text):
             restarted = self._blocks.has_printed and not partial["k"]
@@ -234,7 +234,7 @@ class StreamedReply:
             self._blocks.text = content
 
     def render(self, width: int, *, complete: bool) -> ReplyRows:
-        """Return the rows to print now and those that stay below."""
+        """Return the rows to print now and the rows that stay below."""
         indent = _INDENT if width >= _MIN_INDENTED_WIDTH else 0
         final, tail = self._blocks.advance(width - indent, complete=complete)
         starts = bool(final) and not self._started

@@ -39,14 +39,14 @@ class ReviewRequest(RequestModel, frozen=True):
 class ReviewSkillRequest(ReviewRequest, frozen=True):
     """A decision about the files of a skill.
 
-    `rules` are those of the review that are granted for all tasks outside of chats.
+    `rules` are the rules of the review that are granted for all tasks outside of chats.
     """
 
     rules: Annotated[tuple[str, ...], Meta(max_length=MAX_RULES)] = ()
 
 
 class LoginCallbackQuery(RequestModel, frozen=True, forbid_unknown_fields=False):
-    """What an authorization server adds to the address; it may add more."""
+    """Parameters that an authorization server adds to the address; it may add more."""
 
     state: Annotated[str, Meta(min_length=1, max_length=200)]
     code: Annotated[str, Meta(max_length=4_000)] = ""

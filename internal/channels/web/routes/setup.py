@@ -72,7 +72,7 @@ class CheckLarkRequest(RequestModel, frozen=True):
 
     @property
     def app(self) -> LarkApp | None:
-        """The credentials, None for those of the channel that runs.
+        """The credentials, None to use the running channel's.
 
         Raises:
             InvalidRequest: one of the two is missing.
