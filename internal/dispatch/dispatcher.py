@@ -58,7 +58,7 @@ class RunDispatcher:
 
     Attributes:
         may_start: whether runs can be executed now: the storage that all hosts share can be
-        reached.
+            reached.
     """
 
     may_start: Callable[[], bool] = staticmethod(lambda: True)

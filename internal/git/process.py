@@ -114,8 +114,8 @@ def run_git(
     Args:
         arguments: the command and its arguments.
         folder: the current directory.
-        variables: environment variables such as GIT_DIR. Without GIT_DIR git looks for a
-            repository in `folder` and above.
+        variables: environment variables such as GIT_DIR. Without GIT_DIR git looks for a repository
+            in `folder` and above.
         content: the standard input.
         max_bytes: the maximum size of its output.
         timeout_seconds: its time limit.

@@ -177,8 +177,7 @@ class LandlockSandbox:
 
         Raises:
             ToolError: a root leads elsewhere, belongs to Larkspur, or contains a folder of
-            Larkspur,
-                which could not be hidden.
+                Larkspur, which could not be hidden.
         """
         writable = [os.path.normpath(path) for path in (*access.writable, home)]
         readable = (

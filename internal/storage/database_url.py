@@ -64,7 +64,7 @@ async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
 
     Raises:
         StoreError, StoreCorrupt, StoreUnavailable: the database cannot be read, or has another
-        schema.
+            schema.
     """
     if is_postgres(url):
         return await postgres_class().read_rows(url, query, *values)

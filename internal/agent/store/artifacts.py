@@ -82,8 +82,8 @@ class ArtifactStore:
         Args:
             wanted: the filter.
             principal: the principal whose tasks made them; None for all principals.
-            before: return the artifacts after this id in the order. None is returned when the id
-                is unknown or belongs to another principal.
+            before: return the artifacts after this id in the order. None is returned when the id is
+                unknown or belongs to another principal.
             limit: the maximum number of artifacts.
         """
         cursor: Row = _FIRST_CURSOR

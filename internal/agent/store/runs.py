@@ -125,10 +125,10 @@ class RunStore:
     ) -> Read[list[Run]]:
         """Return the first queued run of each free lane, oldest first.
 
-        Runs are left out if they are not due yet, exceed their person's number of concurrent runs, belong
-        to another terminal, or if their process died; see `get_ready_crashed`. `only_own`: only
-        runs of the terminal `owner`. `host`: only runs of sessions whose files this host has or can
-        get; "" for all.
+        Runs are left out if they are not due yet, exceed their person's number of concurrent runs,
+        belong to another terminal, or if their process died; see `get_ready_crashed`. `only_own`:
+        only runs of the terminal `owner`. `host`: only runs of sessions whose files this host has
+        or can get; "" for all.
         """
         rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)

@@ -20,7 +20,7 @@ class CommandNetwork:
         access: the hosts.
         private: let them have addresses of this machine and of private networks.
         neighbours: ports of the running commands whose servers it reaches, by one of their
-        processes.
+            processes.
         resolver: resolves the names of hosts.
     """
 

@@ -74,8 +74,7 @@ class HistoryRef(msgspec.Struct, frozen=True):
         budget: the tokens that the selected messages may have.
         last: the number of the newest message of the selection.
         until: the messages after `last` up to this number follow unchanged: the messages of a
-        failed
-            run that the run continues, and of the runs after it.
+            failed run that the run continues, and of the runs after it.
         count: the number of messages in the history.
     """
 
