@@ -302,7 +302,7 @@ def find_gateway(home: Path) -> GatewayAddress | None:
 
 
 def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
-    """Return an address and the start time of its process, or None for other content."""
+    """Return an address and the start time of its process, None if the content is invalid."""
     try:
         stored = json.loads(text)
         birth = stored.pop("birth")

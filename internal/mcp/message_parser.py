@@ -93,7 +93,7 @@ def _within(text: str) -> list[Json] | None:
 
 
 def _damaged(text: str) -> DamagedMessage | None:
-    """Describe an unreadable message; None for text that was not meant as a message."""
+    """Describe an unreadable message; None if the text was not meant as a message."""
     is_begun = text.lstrip().startswith(("{", "["))
     if not is_begun or not _INTENDED.search(text) or _REQUEST.search(text):
         return None

@@ -412,7 +412,7 @@ class McpServers:
             await self._connections.pop(key).close()
 
     def _login(self, definition: ServerDefinition, principal: str) -> ServerLogin | None:
-        """Return the login that applies; None for a server without logins."""
+        """Return the login that applies; None if the server has none."""
         if definition.login is None:
             return None
         return ServerLogin(self.logins, principal if definition.login == "personal" else "")

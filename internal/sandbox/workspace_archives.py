@@ -121,7 +121,7 @@ class FolderArchives:
                 raise StoreUnavailable(f"The archive cannot be written: {reason}.") from error
 
     def unpack(self, session_id: SessionId, descriptor: int | None, version: str, /) -> None:
-        """Replace the files of a session by those of an archive; see the port.
+        """Replace the files of a session by the files of an archive; see the port.
 
         Raises:
             StoreCorrupt: it is not an archive of a workspace; the files are as before.

@@ -15,7 +15,7 @@ class NotEncodable(Exception):
 
 
 def decode_utf8(content: bytes) -> str | None:
-    """Return the text of valid UTF-8, without its mark; None for anything else.
+    """Return the text of valid UTF-8, without its mark; None if it is anything else.
 
     The fast path for most files: nothing else is checked.
     """

@@ -235,7 +235,7 @@ def _read(
 
 
 def _reason(error: OSError | _Ignored) -> tuple[IgnoreReason, str] | None:
-    """Return why a file is not used, None for a file that does not exist."""
+    """Return why a file is not used, None if it does not exist."""
     if isinstance(error, _Ignored):
         return error.reason, str(error)
     if error.errno in _MISSING:

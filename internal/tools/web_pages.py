@@ -114,7 +114,7 @@ def _is_binary(head: bytes, charset: str | None) -> bool:
 
 
 def _notes(response: HttpResponse, page: WebPage) -> Iterator[str]:
-    """Yield notes about a page that is incomplete, or of which people see more."""
+    """Yield notes about a page that is incomplete, or shows more to people."""
     if response.incomplete:
         yield "The page is incomplete: the connection ended before all of it had arrived."
     elif response.truncated:

@@ -299,7 +299,7 @@ def _mode_lines(change: ChangeRecord) -> str:
 
 
 def _text(content: bytes) -> str | None:
-    """Return a content as text, None for a binary one."""
+    """Return a content as text, None if it is binary."""
     return None if b"\0" in content[:_BINARY_BYTES] else content.decode("utf-8", "replace")
 
 

@@ -63,7 +63,7 @@ class GitContents:
         return f"git:{known.blob}"
 
     def load(self, wanted: Mapping[str, str]) -> dict[str, tuple[bytes | None, str]]:
-        """Return the contents with these names and their hashes, None for missing ones."""
+        """Return the contents with these names (None if missing) and their hashes."""
         if not wanted:
             return {}
         blobs = sorted({name.removeprefix("git:") for name in wanted.values()})

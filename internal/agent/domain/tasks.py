@@ -266,7 +266,7 @@ def may_control(principal: Principal, task: Task) -> bool:
 
 
 class TaskFilter(msgspec.Struct, frozen=True):
-    """Conditions of a task list; None for no condition.
+    """Conditions of a task list; None is no condition.
 
     `group` is a group for people: tasks that wait for a person, others that have not ended, or
     ended ones. `parent` is the task that created them. Without `subtasks`, tasks of runs are left

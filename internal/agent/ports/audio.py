@@ -46,7 +46,7 @@ class AudioReader(Protocol):
         ...
 
     def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
-        """Return the type of a recording, None for another file. Reads at most a few hundred KB.
+        """Return the type of a recording, None if it is none. Reads at most a few hundred KB.
 
         A file without a known signature is a recording if `media_type` is an audio type.
 

@@ -48,7 +48,7 @@ class ProcessIdentity(NamedTuple):
 
     @classmethod
     def parse(cls, owner: str) -> "ProcessIdentity | None":
-        """Return the process that an owner names, None for any other text."""
+        """Return the process that an owner names, None if it is any other text."""
         name, *rest = owner.split("/", len(cls._fields) - 1)
         if len(rest) != len(cls._fields) - 1 or not rest[0].isdecimal():
             return None

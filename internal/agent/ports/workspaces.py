@@ -57,7 +57,7 @@ class WorkspaceArchives(Protocol):
         ...
 
     def unpack(self, session_id: SessionId, descriptor: int | None, version: str, /) -> None:
-        """Replace the files of a session by those of an archive, None for no files.
+        """Replace the files of a session by the files of an archive; None removes them.
 
         Raises:
             StoreCorrupt: it is not an archive of a workspace; the files are as before.

@@ -599,7 +599,7 @@ class OutboxStore:
     def find_answer(
         self, channel: Channel, app: str, remote_id: str, /
     ) -> Read[tuple[TaskId, RunId] | None]:
-        """Return the task and the run that a sent message answers; None for other messages."""
+        """Return the task and the run that a sent message answers; None if it answers none."""
         rows = yield Statement("answer_of_message", (channel, app, remote_id))
         return (TaskId(rows[0][0]), RunId(rows[0][1])) if rows else None
 
@@ -619,7 +619,7 @@ class OutboxStore:
         ]
 
     def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
-        """Return True if a message that was given up may have been sent; None for any other."""
+        """Return True if a message that was given up may have been sent; None if not given up."""
         rows = yield Statement("unsent_message_status", (number,))
         return bool(rows[0][0] == "unconfirmed") if rows else None
 

@@ -130,7 +130,7 @@ class EventStore:
         /,
         max_bytes: int | None = None,
     ) -> Read[list[EventRecord]]:
-        """Return up to `limit` events after a position, oldest first; None for all sessions.
+        """Return up to `limit` events after a position, oldest first; None selects all sessions.
 
         With `max_bytes` fewer are returned when the payloads have more bytes, but at least one if
         there is one.

@@ -101,7 +101,7 @@ class TaskStore:
         return _task(rows[0]) if rows else None
 
     def list_by_id(self, task_ids: Iterable[TaskId], /) -> Read[list[Task]]:
-        """Return tasks in the order of the ids, without those that do not exist."""
+        """Return tasks in the order of the ids, without missing ones."""
         rows = yield Lookup("task", [(task_id,) for task_id in task_ids])
         return [_task(row) for row in rows]
 

@@ -59,7 +59,7 @@ class UsageStore:
     def sum_by(
         self, key: UsageKey, session_id: SessionId | None, owner: str | None, *, limit: int
     ) -> Read[list[UsageSum]]:
-        """Return sums, newest key first, of one session or owner; None for all.
+        """Return sums, newest key first, of one session or owner; None includes all.
 
         Models are in the order of their last use, in deleted sessions too.
         """

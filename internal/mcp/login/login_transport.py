@@ -68,7 +68,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         return await self._transport.handle_async_request(request)
 
     async def _current(self) -> StoredLogin | None:
-        """Return the login; None for a login with a secret, which needs a challenge first.
+        """Return the login; None if it has a secret, which needs a challenge first.
 
         Raises:
             ServerFailure, LoginsUnreadable: there is no usable login.
@@ -104,7 +104,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
             return await self._renewed(refused)
 
     async def _stored(self) -> StoredLogin | None:
-        """Return the stored login of a person; None for a login with a secret.
+        """Return the stored login of a person; None if the login has a secret.
 
         Raises:
             ServerFailure, LoginsUnreadable: there is no usable login.

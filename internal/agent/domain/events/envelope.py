@@ -81,7 +81,7 @@ def milliseconds_between(start: str, end: str) -> int:
 
 
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
-    """Return the envelope of an event. `seq` is None for an ephemeral event."""
+    """Return the envelope of an event. Ephemeral events have the `seq` None."""
     return _wrap_like(_first_envelope(run), event, timestamp, seq)
 
 

@@ -186,7 +186,7 @@ class CallMatcher:
 def _values(
     target: PathTarget | UrlTarget | CommandTarget | CodeTarget, arguments: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return the values of a target; None for a value that is not a string."""
+    """Return the values of a target, with None in place of values that are not strings."""
     if not isinstance(target, PathTarget):
         found = [arguments.get(target.argument)]
     elif target.multiple and isinstance(value := arguments.get(target.argument), list):

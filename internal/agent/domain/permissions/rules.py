@@ -114,7 +114,7 @@ Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern | Outside
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A parsed rule. `patterns` is None for every call of the tool.
+    """A parsed rule. If `patterns` is None, it covers every call of the tool.
 
     A tool with targets of several kinds has a pattern for each kind as which the text can be read.
     """
@@ -125,7 +125,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def split_rule(text: str) -> tuple[str, str | None]:
-    """Return the tool of a rule and its pattern, None for a rule without one.
+    """Return the tool of a rule and its pattern, None if it has no pattern.
 
     Raises:
         RuleError: the text is not a rule.

@@ -149,7 +149,7 @@ _BY_NAME: dict[str, type[ControlCall]] = {
 
 
 def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall | None:
-    """Return the parsed call of a control tool, None for any other tool.
+    """Return the parsed call of a control tool, None if it is any other tool.
 
     Raises:
         msgspec.ValidationError: the arguments are not valid.

@@ -391,7 +391,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     def settle_interrupted(
         self, *, repeat: bool = True, texts: Mapping[str, str] | None = None
     ) -> list[ToolCall]:
-        """Settle the calls that ran when the process died; return those that may be repeated.
+        """Settle the calls that ran when the process died; return the repeatable ones.
 
         A call that is not idempotent gets an error result instead; without `repeat` so does every
         call that may have killed the process. A call for subtasks is repeated in any case, or the

@@ -24,7 +24,7 @@ class Pruned(NamedTuple):
 
 
 class DatabaseStatus(NamedTuple):
-    """The state of a database. Sizes are bytes, times RFC 3339 or "" for none.
+    """The state of a database. Sizes are bytes, times RFC 3339, "" if unset.
 
     Attributes:
         place: the file, or host and name, without a password.

@@ -494,7 +494,7 @@ class _Reader:
 
 
 def _first_error(root: Node) -> Node | None:
-    """Return the first part that the parser could not read, None for the whole text."""
+    """Return the first part that the parser could not read; None stands for the whole text."""
     cursor = root.walk()
     while True:
         node = cursor.node
