@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 PART_BYTES = 8 * 1024 * 1024
-"""How much of an upload is held in memory; a larger file is sent in several parts."""
+"""Maximum part of an upload in memory; a larger file is sent in several parts."""
 CONNECT_TIMEOUT_SECONDS = 5.0
 READ_TIMEOUT_SECONDS = 15.0
 URL_TTL = timedelta(minutes=15)

@@ -17,7 +17,7 @@ from internal.config.process_start import find_start
 
 SETTINGS_FILE = "settings.json"
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""What a profile can be called; its file in `profiles/` has this name and the ending .yaml."""
+"""Valid names of profiles; the file in `profiles/` has this name and the ending .yaml."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 1.0
 RECOVERY_INTERVAL_SECONDS = 1.0
-"""How often the runs of other processes are checked."""
+"""Interval of the checks of other processes' runs."""
 UPKEEP_INTERVAL_SECONDS = 10.0
-"""How often what has expired is ended."""
+"""Interval at which expired items are ended."""
 
 MAX_CLAIMS = 8
-"""How many runs are claimed at once, so that a burst is shared by all processes."""
+"""Number of runs claimed at once, so that a burst is shared by all processes."""
 
 _MAX_KNOWN = 100_000
 
@@ -90,7 +90,7 @@ class RunDispatcher:
         self._ended: set[RunId] = set()
         """Runs of `_starting` that have ended."""
         self._is_informed = False
-        """Whether no other process has told of a commit since `_queued` was read."""
+        """Whether no other process has announced a commit since `_queued` was read."""
         self._is_shared = database.messages is not None
         """Whether other processes may queue and execute runs as well."""
         self._start: Callable[[Run, ClaimedTask | None], None] | None = None

@@ -18,7 +18,7 @@ from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.lock import conflict, describe
 
 CHECK_SECONDS = 5.0
-"""How often the entries of processes that have ended are removed."""
+"""Interval at which the entries of ended processes are removed."""
 
 
 class ProcessRegistry:

@@ -23,15 +23,15 @@ from internal.dispatch.leases import LeaseKeeper
 logger = logging.getLogger(__name__)
 
 CLAIM_INTERVAL_SECONDS = 1.0
-"""How often a run is claimed again whose lane is held by another process."""
+"""Interval of attempts to claim a run whose lane is held by another process."""
 
 CLAIMS_PER_RECOVERY = 5
 
 ANSWER_POLL_SECONDS = 1.0
-"""How often a waiting run is checked for an answer given in another process."""
+"""Interval at which a waiting run is checked for an answer given in another process."""
 
 READY_POLL_SECONDS = 1.0
-"""How often queued runs are looked for that no event of this process told about."""
+"""Interval of the search for queued runs that no event of this process announced."""
 
 _MAX_READY = 100
 """Ready runs that are read at once."""

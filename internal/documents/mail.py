@@ -112,7 +112,7 @@ def _body(part: Message) -> str:
 
 
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "us-ascii": "utf-8"}
-"""Encodings that contain those that mail programs name too narrowly."""
+"""Supersets of encodings that mail programs declare too narrowly."""
 
 
 def _known(charset: str) -> str:

@@ -24,7 +24,7 @@ MAX_ENTRIES = 20_000
 _ENCRYPTED = 0x1
 _XML_EXTENSIONS = (".xml", ".rels", ".xhtml", ".html", ".opf")
 DAMAGE = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error)
-"""What reading a damaged entry raises."""
+"""Exceptions that reading a damaged entry raises."""
 _MAX_NAME_CHARACTERS = 100
 
 

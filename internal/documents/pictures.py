@@ -13,7 +13,7 @@ MAX_BYTES = 3_750_000
 MAX_SIDE = 2_000
 """Pixels of the longer side that are sent unchanged: the limit of requests with many pictures."""
 SCALED_SIDE = 1_568
-"""What larger pictures are scaled to: providers scale them to this themselves."""
+"""Size to which larger pictures are scaled: providers scale them to it themselves."""
 MAX_PIXELS = 50_000_000
 MAX_JPEG_PIXELS = 200_000_000
 """More for JPEG, which is decoded at a fraction of its size."""
@@ -85,7 +85,7 @@ def _repaired(content: bytes) -> ReadPicture | None:
                 _check_pixels(image)
                 image.load()
                 is_photograph = image.format in {"JPEG", "MPO"}
-                # the decoder of JPEG fills what is missing without an error
+                # the JPEG decoder fills missing parts without an error
                 if (accepts_missing or is_photograph) and _lacks_half(image):
                     return None
                 return _converted(image, is_photograph=is_photograph)

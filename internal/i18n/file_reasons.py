@@ -29,7 +29,7 @@ def translate_problem(problem: str, language: Language) -> str:
 @cache
 def _translations(language: Language) -> list[tuple[re.Pattern[str], str]]:
     known = load_catalog("file_reasons", language)
-    # those with the most fixed text first: a placeholder matches anything
+    # the ones with the most fixed text first: a placeholder matches anything
     templates = sorted(known, key=lambda template: -len(re.sub(r"{\w+}", "", template)))
     return [(_pattern(template), known[template]) for template in templates]
 

@@ -10,7 +10,7 @@ from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import Language
 
 MIN_TIMED_SECONDS = 10
-"""The shortest wait for a model of which the end is shown as a time of day."""
+"""The shortest wait for a model whose end is shown as a time of day."""
 _DAILY_LIMIT = "ended_daily_limit_exceeded"
 _UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 

@@ -36,7 +36,7 @@ _ALL_TCP = 0b11
 _ALL_SCOPES = 0b11
 
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many rights for files the versions before `_WITH_DEVICES` know."""
+"""Number of rights for files in the versions before `_WITH_DEVICES`."""
 _WITH_NETWORK, _WITH_DEVICES = 4, 5
 
 LOOK = _READ_FILE | _READ_DIR

@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
 """The pause after the first failure, which doubles, and the longest one."""
 LIST_SECONDS = 60.0
-"""How old the list of tools may be when a tool is called."""
+"""Maximum age of the list of tools when a tool is called."""
 CHANGE_PAUSE_SECONDS = 1.0
 """The pause after a list that the server asked for by saying that its tools have changed."""
 
 SILENCE_SECONDS = 4.0
-"""How long a server may write nothing after a line in place of an answer."""
+"""Maximum silence of a server after a line in place of an answer."""
 MAX_WAIT_SECONDS = 3_600.0
-"""How long a server without other calls is kept for a call that waits for people."""
+"""Time for which a server without other calls is kept for a call that waits for people."""
 
 OnTools = Callable[[list[ListedTool]], None]
 """Receives the tools whenever they have been listed; may block for a file, and is not awaited."""
@@ -73,7 +73,7 @@ class ServerConnection:
         self._failures, self._failed_at = 0, 0.0
         self._listing, self._listed_at = asyncio.Lock(), 0.0
         self._changes = 0
-        """How often the server said that its tools have changed."""
+        """Number of times the server said that its tools have changed."""
         self._lost_answers = 0
 
     @property

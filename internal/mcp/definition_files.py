@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 DEFINITIONS_FILE = "mcp.json"
 PACKAGES_FOLDER = "mcp-packages"
-"""Where the packages of servers are installed, in the home folder."""
+"""Folder of the servers' packages, in the home folder."""
 SETTING = "mcp.servers"
 MAX_SERVERS = 100
 

@@ -35,7 +35,7 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept
 
 ServerRisk = Literal["read", "write", "exec", "net"]
 LoginKind = Literal["shared", "personal", "client_credentials"]
-"""Who signs in to a server: the owner for all people, each person, or Larkspur with a secret."""
+"""Login to a server: by the owner for all people, by each person, or by Larkspur with a secret."""
 HttpTransport = Literal["http", "sse"]
 """Streamable HTTP, or the HTTP+SSE of servers of 2024."""
 Expand = Callable[[Any, str], Any]

@@ -104,7 +104,7 @@ class _Result(msgspec.Struct, frozen=True, rename="camel"):
 
 
 Progress = Callable[[float, float | None, str], None]
-"""Receives what is done, the total if it is known, and a message."""
+"""Receives the progress, the total if it is known, and a message."""
 
 DECLINED = InputResponse("", "decline")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 _ALPHABET = r"(?:[A-Za-z0-9+/_-]|\\/)"
 _LINE_END = r"(?:\\[rn]|[\r\n])"
 _ENCODED = rf"{_ALPHABET}+(?:{_LINE_END}+{_ALPHABET}+)*=*"
-# How base64 of PNG, JPEG, GIF and WebP begins; shorter texts may be words.
+# Beginnings of PNG, JPEG, GIF and WebP in base64; shorter texts may be words.
 _PICTURE = rf"(?:iVBORw0KGgo|/9j/|\\/9j\\/|_9j_|R0lGOD[dl]h|UklGR)(?={_ALPHABET}{{40}}){_ENCODED}"
 _DATA_URL = (
     r"data:(?P<type>[\w.+-]+(?:\\?/[\w.+-]+)?)?(?:;[\w.=+-]{0,200}){0,5};base64,"

@@ -27,7 +27,7 @@ _IDENTITY = "identity"
 _OLDER_SERVER_STATUSES = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 )
-"""What servers with HTTP+SSE answer to a message at the address of their stream."""
+"""Answers of servers with HTTP+SSE to a message at the address of their stream."""
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):

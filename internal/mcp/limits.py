@@ -5,7 +5,7 @@ from internal.agent.domain.errors import LarkspurError, ToolError
 MAX_MESSAGE_BYTES = 10_000_000
 """The largest message of a server; pictures in it are base64."""
 MAX_SERVER_OUTPUT_BYTES = 100_000_000
-"""What the process of a server may write in its life."""
+"""Maximum output of the process of a server in its life."""
 RENEWAL_BYTES = 50_000_000
 """After so many bytes an idle server is stopped; the next call starts it again."""
 MAX_PAGES = 100

@@ -197,7 +197,7 @@ def _lines(tool: ManifestTool | None) -> list[str]:
     if tool is None:
         return []
     schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
-    # the hash shows a change behind what is cut off
+    # the hash shows a change in the part that is cut off
     return [*tool.description.splitlines(), *schema.splitlines(), f"sha256 {tool.sha256}"]
 
 

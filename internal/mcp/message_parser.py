@@ -13,9 +13,9 @@ from internal.mcp.limits import MAX_MESSAGE_BYTES
 _INTERNAL_ERROR = -32603
 _BEGIN = '{"'
 _OPEN_ENDS = ("{", "[", ",")
-"""What lines end with within which a message has only begun."""
+"""Ends of lines after which a message continues."""
 _INTENDED = re.compile(r"""["']jsonrpc["']""")
-_REQUEST = re.compile(r"""["']method["']\s*:""")  # it may be what a server logs of ours
+_REQUEST = re.compile(r"""["']method["']\s*:""")  # a server may log our requests
 _NUMBER = re.compile(r"""["']id["']\s*:\s*(?:(\d+)|"([^"]{1,100})"|'([^']{1,100})')""")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 

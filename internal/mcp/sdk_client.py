@@ -54,7 +54,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and 
 
 MAX_ERROR_CHARS = 2_000
 _MAX_REPEATS, _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 8, 0.05, 0.25
-"""How often a call is sent in a row, and the pauses between, which double."""
+"""Number of times a call is sent in a row, and the pauses between, which double."""
 _DECLINED = (
     "[During this call the server asked a person for input, which was declined: it cannot be shown,"
     " or several calls of the server were running. Call it alone.]"

@@ -34,7 +34,7 @@ TASKS_NOT_OFFERED = "runs as a task only, and its server does not offer tasks fo
 TASKS_NOT_SPOKEN = "runs as a task only, which this version of the protocol does not have"
 
 _KEPT_MILLISECONDS = 3_600_000
-"""How long a server is asked to keep a result that is not fetched."""
+"""Requested time for which a server keeps a result that is not fetched."""
 _DEFAULT_PAUSE_SECONDS, _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 0.05, 5.0
 _CANCEL_SECONDS = 2.0
 _WORKING = "working"

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_LIFE_SECONDS = 7 * 86_400.0
-"""How long the process of a server may run."""
+"""Maximum running time of the process of a server."""
 
 NOT_REVIEWED: McpServerState = "not reviewed"
 CHANGED: McpServerState = "changed since its review"
@@ -120,7 +120,7 @@ class McpServers:
     ) -> None:
         self.files, self.pins, self.logins = files, pins, logins
         self.login_redirect = ""
-        """Where browsers come back to after a login, "" if they cannot: in a terminal."""
+        """Address to which browsers return after a login, "" if they cannot: in a terminal."""
         self._version, self._deny = version, tuple(deny)
         self._environ, self._own_path = environ, search_path(environ)
         self._sandbox: Sandbox | None = None

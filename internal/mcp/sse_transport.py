@@ -27,7 +27,7 @@ from internal.mcp.limits import MAX_MESSAGE_BYTES, ServerFailure
 from internal.mcp.message_parser import read_messages
 
 POST_SECONDS = 30.0
-"""How long a server may take to accept a message; its answer comes as an event."""
+"""Time that a server has to accept a message; its answer comes as an event."""
 _MAX_REASON_CHARS = 300
 _EVENT_STREAM = "text/event-stream"
 

@@ -28,7 +28,7 @@ from internal.output_pipe.pipe import OutputPipe
 logger = logging.getLogger(__name__)
 
 CLOSE_GRACE_SECONDS = 1.0
-"""How long a server may take to exit after its standard input is closed."""
+"""Time that a server has to exit after its standard input is closed."""
 MAX_LOGGED_LINES = 200
 MAX_LOGGED_CHARS = 500
 _KEPT_LINES = 30
@@ -41,7 +41,7 @@ _START_PROBLEMS = {
     126: "a program that it needs may not be executed",
     127: "a program that it needs is missing",
 }
-"""What the exit codes of shells and of the launcher of the sandbox mean."""
+"""Meanings of the exit codes of shells and of the launcher of the sandbox."""
 
 
 class ServerLog:

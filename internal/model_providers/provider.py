@@ -201,7 +201,7 @@ class OfflineDemo(Provider):
 
 
 KnownProvider = Anthropic | CloudClaude | OpenAICompatible | OfflineDemo
-"""The kinds of providers, each of which has a client in `internal.llm.model_factory`."""
+"""The kinds of providers; each has a client in `internal.llm.model_factory`."""
 
 
 def find_longest(models: tuple[ModelInfo, ...], name: str) -> ModelInfo | None:

@@ -2,7 +2,7 @@
 
 import re
 
-# what `mark_untrusted` writes; the page has the same expression
+# the output of `mark_untrusted`; the page has the same expression
 _MARKS = re.compile(
     r"^\[[0-9a-f]{16}: what follows came from .*\]\n|\n\[[0-9a-f]{16}: end\]$", re.MULTILINE
 )

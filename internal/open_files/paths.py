@@ -180,7 +180,7 @@ def destination(path: str) -> str:
     """
     try:
         return os.path.realpath(path)
-    except OSError:  # realpath reads a link that is none any more
+    except OSError:  # realpath reads a link that has been replaced
         return path
 
 

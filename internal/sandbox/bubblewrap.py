@@ -396,7 +396,7 @@ class _Execution:
                         reached.add(pid)
                 finally:
                     os.close(descriptor)
-        return reached  # not those that are only being started
+        return reached  # without commands that are still being started
 
     def _read_status(self, status: IO[bytes]) -> bool:
         """Process the reports of bubblewrap, one JSON object per line. Return whether it ended."""

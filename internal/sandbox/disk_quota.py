@@ -26,7 +26,7 @@ from internal.agent.ports.sandbox import (
 )
 
 MAX_DEPTH = 200
-"""Folders in each other; what is nested deeper counts as too much."""
+"""Maximum nesting of folders; deeper ones count as too much."""
 _COUNT_SECONDS = 5.0
 _SHARE = 0.05
 """Counting takes at most this share of the time of a command."""

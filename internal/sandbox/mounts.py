@@ -36,7 +36,7 @@ SYSTEM_FILES = (
     "/etc/ssl/openssl.cnf",
     "/etc/timezone",
 )
-"""What every command may read of /etc: nothing secret."""
+"""Files of /etc that every command may read; none is secret."""
 
 _RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 

@@ -46,7 +46,7 @@ class PackageEnvironment:
         self.programs = str(folder / "bin")
         """The folder of its programs, such as python3, for PATH."""
         self.read_only = tuple(dict.fromkeys((str(folder), *_interpreter())))
-        """What commands must see to use it."""
+        """Paths that commands must see to use it."""
 
 
 SandboxOpener = Callable[[], AbstractAsyncContextManager[Sandbox]]

@@ -124,7 +124,7 @@ SENTENCES = {
     "host-processes": "The processes of the machine cannot be seen.",
     "survival": "No process outlives its command.",
 }
-"""What must hold, by the name of the wall."""
+"""Requirements, by the name of the wall."""
 _EXPECTED = frozenset({"write-workspace"})
 
 

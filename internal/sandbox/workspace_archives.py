@@ -28,7 +28,7 @@ from internal.sandbox.workspaces import VERSIONS_FOLDER, remove_tree
 MAX_VERSIONS = 20
 """Versions of a folder that are remembered."""
 MAX_DEPTH = 100
-"""Folders in each other: each is open while what is in it is packed."""
+"""Maximum nesting of folders: each is open while its contents are packed."""
 MAX_PATH_BYTES = 2_000
 """The length of the path of a folder in an archive: hosts unpack it by path."""
 _CHANGING = "they are being changed"

@@ -16,7 +16,7 @@ from internal.agent.domain.errors import ToolError
 Recency = Literal["day", "week", "month", "year"]
 
 MAX_ITEMS = 200
-"""How many results of a response are read."""
+"""Maximum number of results read from a response."""
 
 _T = TypeVar("_T")
 _NOT_EXPECTED = "the response is not the JSON of its API"

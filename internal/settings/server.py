@@ -34,7 +34,7 @@ OWN_PATHS = frozenset(
         "waiting",
     }
 )
-"""With what the paths of the gateway's own addresses begin."""
+"""First components of the paths of the gateway's own addresses."""
 _PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 

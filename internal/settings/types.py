@@ -16,7 +16,7 @@ from internal.normal_forms.urls import split_url
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
 HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-"""What a host can be called."""
+"""Valid names of hosts."""
 
 
 Place = tuple[str | int, ...]
@@ -41,7 +41,7 @@ class Section(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        defer_build=True,  # the schema of all settings has those of the sections
+        defer_build=True,  # the schema of all settings contains the schemas of the sections
     )
 
 
@@ -151,7 +151,7 @@ def _names(value: object) -> str | tuple[str, ...]:
 
 Text = Annotated[str, AfterValidator(_one_line)]
 Network = Literal["off", "registries", "open"] | tuple[Text, ...]
-"""What isolated commands reach without approval: a word, or hosts."""
+"""Network of isolated commands without approval: a word, or hosts."""
 Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(web_address)]

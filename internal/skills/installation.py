@@ -21,7 +21,7 @@ from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH,
 from internal.skills.skill_places import FoundSkill, SkillPlace, find_skills
 
 MAX_COLLECTION_DEPTH = 8
-"""How deep a collection is searched for skills."""
+"""Depth to which a collection is searched for skills."""
 
 _LEFT_OUT = frozenset({".git", "__pycache__", "__MACOSX", ".DS_Store"})
 

@@ -22,10 +22,10 @@ MAX_SKILLS = 1_000
 _MAX_KEPT = 1_200
 
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
-"""Where a working folder has skills of its own."""
+"""Folders with skills in a working folder."""
 
 PinnedHash = Callable[[Path], str | None]
-"""Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
+"""Returns the hash that a person has accepted for the folder of a skill, or None."""
 
 
 def shipped_folder() -> Path:

@@ -22,7 +22,7 @@ from internal.skills.review import review_skill
 from internal.skills.script_needs import CommandMeans
 
 MAX_REPORTED_CHARS = 100_000
-"""How much of a `SKILL.md` a report has."""
+"""Maximum part of a `SKILL.md` in a report."""
 MAX_LISTED_DESCRIPTION_CHARS = 2_000
 
 

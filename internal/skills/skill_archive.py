@@ -14,10 +14,10 @@ from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH
 from internal.skills.skill_places import PASSED_OVER
 
 MAX_ARCHIVE_BYTES = 200_000_000
-"""The largest ZIP file: a collection of skills, of which each may have `MAX_BYTES`."""
+"""The largest ZIP file: a collection of skills with up to `MAX_BYTES` each."""
 MAX_ENTRIES = 50_000
 MAX_RATIO = 100
-"""How many times as large as the ZIP file its content may be."""
+"""Maximum ratio of the content to the size of the ZIP file."""
 
 _ENCRYPTED = 0x1
 _SMALL_BYTES = 1_000_000  # for less the ratio does not matter

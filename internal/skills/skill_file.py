@@ -19,7 +19,7 @@ MAX_NAME_CHARS = 64
 MAX_PARAGRAPH_CHARS = 500
 
 _HEADER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# A header without its last line: keys and what is indented below them.
+# A header without its last line: keys and the lines indented below them.
 _OPEN_HEADER = re.compile(r"---[ \t]*\n((?:[A-Za-z][\w-]*:.*\n|[ \t]+\S.*\n)+)")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _USABLE_NAME = re.compile(r"\w[\w .-]{0,63}")
@@ -159,7 +159,7 @@ def _without_unusable(name: str) -> str:
 def _split_tools(given: object) -> tuple[str, ...]:
     """Return the entries of `allowed-tools`: a list, or text with spaces or commas."""
     if isinstance(given, str):
-        # without its end, what is in parentheses belongs to the entry: Write(notes is not Write
+        # an unclosed parenthesis belongs to the entry: Write(notes is not Write
         return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\)?)?", given))
     return tuple(map(str, given)) if isinstance(given, list) else ()
 

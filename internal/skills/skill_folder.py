@@ -20,7 +20,7 @@ _SETTLED_NS = 2_000_000_000
 """Two changes within the resolution of a file system's clock look like one."""
 
 FolderVersion = tuple[tuple[object, ...], ...]
-"""What the system says of every entry of a folder; it changes with any of them."""
+"""Metadata of every entry of a folder; it changes with any of them."""
 
 
 class SkillEntry(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ class _Reader:
 
     def read(self) -> SkillContents:
         with open_folder(str(self._root), follows_link=True) as folder:
-            # asked of the open folder: a link may have been put in its path meanwhile
+            # uses the open folder: a link may have been put in its path meanwhile
             if self._boundary is not None and not is_within(real_path(folder), self._boundary):
                 raise SkillUnreadable(f"{self._root} leads out of {self._boundary}.")
             self._read_folder(folder, "", 0)

@@ -20,7 +20,7 @@ _PLAIN_VALUE = re.compile(
     r"^([\w-]+:[ \t]+)([^\s'\"|>\[{&*!#][^\n]*(?:\n[ \t]+[^\n]*)*)$", re.MULTILINE
 )
 
-# A key at the start of a line, and what follows it up to the next one.
+# A key at the start of a line, and the text up to the next one.
 _KEY_AND_VALUE = re.compile(
     r"^([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*(?:\n(?![A-Za-z][\w-]*[ \t]*:).*)*)", re.MULTILINE
 )

@@ -13,7 +13,7 @@ from internal.skills.skill_folder import is_within
 
 MAX_SCAN_DEPTH = 4
 MAX_LINKED_DEPTH = 2
-"""How deep a folder behind a link is searched: a skill, or a collection of some."""
+"""Depth to which a folder behind a link is searched: a skill, or a collection of some."""
 PASSED_OVER = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", "__MACOSX"})
 """Folders of version control, of packages and of systems."""
 _MAX_SCANNED_FOLDERS = 5_000

@@ -13,9 +13,9 @@ from functools import lru_cache
 from wcwidth import wcwidth
 
 ROWS = 50
-"""How many of the last lines a program can change."""
+"""Number of last lines that a program can change."""
 MAX_COLUMN = 512
-"""How far a sequence moves the cursor beyond the end of a line."""
+"""Maximum distance that a sequence moves the cursor beyond the end of a line."""
 MAX_ROW_CHARACTERS = 8_192
 """The beginning of a longer line can no longer be changed."""
 _MAX_SEQUENCE_CHARACTERS = 256

@@ -142,7 +142,7 @@ class _ResponseReader:
             self.response.truncated |= len(chunk) > remaining
             return
         while chunk and remaining:
-            # gzip data may have several members; what follows the last one is ignored
+            # gzip data may have several members; bytes after the last one are ignored
             if self._unpack.eof:
                 if chunk[:1] != _GZIP_START:
                     return
@@ -215,7 +215,7 @@ def _feed(parser: httptools.HttpResponseParser, chunk: bytes) -> None:
 
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
-"""Returns all numeric addresses of a host; raises OSError if there is none."""
+"""Returns all numeric addresses of a host; raises OSError without any."""
 
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

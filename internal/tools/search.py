@@ -125,7 +125,7 @@ async def _search_with_ripgrep(
 
 
 _ENGINE_FOLDERS = resolve_links((sys.base_prefix, sys.prefix, str(Path(__file__).parents[1])))
-"""Where the programs of both engines are, besides the system's own folders."""
+"""Folders with the programs of both engines, besides the system's own."""
 
 
 def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:

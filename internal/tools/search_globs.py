@@ -13,7 +13,7 @@ from internal.tools.search_fallback import glob_to_regex
 
 _PIECE = re.compile(r"\\.|\[!?\]?[^\]/]*\]|.", re.DOTALL)
 _PATTERN_SIGN = re.compile(r"(?<!\\)[\[\]{}]")
-# ASCII signs that other signs look like: blanks, quotes, hyphens, and what input methods widen
+# ASCII signs with look-alikes: blanks, quotes, hyphens, and signs that input methods widen
 _AMBIGUOUS = re.compile(r"""[ '"():;!&+=@#%~-]|[^\x00-\x7f]""")
 
 
@@ -47,7 +47,7 @@ def _widened(glob: str) -> str:
 def _matcher(globs: list[str]) -> Callable[[str], bool]:
     try:
         wanted = [re.compile(glob_to_regex(fold_name(glob)), re.DOTALL) for glob in globs]
-    except re.error:  # the engine says what is wrong with it
+    except re.error:  # the engine reports the error
         return lambda _: False
 
     def accepts(path: str) -> bool:

@@ -17,9 +17,9 @@ from internal.tools.filesystem import escape_name
 from internal.tools.tool import MAX_RESULT_CHARS
 
 MAX_LINE_CHARS = 400
-"""How much of a line is shown."""
+"""Maximum shown part of a line."""
 MAX_MATCHES = 200
-"""How many lines are shown."""
+"""Maximum number of shown lines."""
 
 _BEFORE_CHARS = 100
 _KEPT_BYTES = 4 * MAX_LINE_CHARS  # on each side of the beginning of the match

@@ -35,7 +35,7 @@ _SHORT_CHARS = 200
 
 _NEEDS_SCRIPTS = re.compile(r"javascript|scripts?\b", re.IGNORECASE)
 MAX_ERROR_CHARS = 2_000
-"""How much of the body of an error is returned."""
+"""Maximum returned part of the body of an error."""
 
 
 class PageText(msgspec.Struct, frozen=True):

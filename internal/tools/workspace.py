@@ -46,7 +46,7 @@ _NOT_REPLACEABLE = frozenset({errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROF
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4_000
 _MAX_SHOWN_NAMES = 5
-# what shells replace at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
+# expanded by shells at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
 _EXPANDED_START = re.compile(r"~[a-z][\w-]*(?=/)|~|\$\{?[A-Z_][A-Z0-9_]*\}?|file:(?=/)")
 _MESSAGES = {
     errno.ENOENT: "{} does not exist in the workspace",

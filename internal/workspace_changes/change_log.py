@@ -28,7 +28,7 @@ from internal.workspace_changes.restoration import ChangedSince, restore
 from internal.workspace_changes.walk import walk
 
 MAX_COUNT_SECONDS = 3.0
-"""How long the lines of changes are counted after a walk; of the others no lines are known."""
+"""Time limit of counting changed lines after a walk; the other counts stay unknown."""
 MAX_DIFF_CHARACTERS = 400_000
 _MAX_COMPARED = 4_000_000
 """Pairs of lines that are compared to count the changed ones."""
@@ -247,7 +247,7 @@ class WorkspaceChangeLog:
                 f"The workspace cannot be looked through: {error.strerror or error}"
             ) from error
         gone = compared.gone(report)
-        # what is in another folder was not made by a run
+        # files in another folder were not made by a run
         changes = {} if was_replaced else compared.changes
         if open_runs:
             load_git_contents(changes, GitContents(root), records)

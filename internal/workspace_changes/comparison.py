@@ -95,7 +95,7 @@ class WalkComparison:
         status = entry.status
         if not stat.S_ISREG(status.st_mode):
             return self._reader.read(entry.folder, entry.name, entry.path, status)
-        # what a run changed is kept here: the repository need not keep it
+        # files that a run changed are kept here: the repository need not keep them
         may_rely = not (is_changed and self._has_open_runs) and not is_secret(entry.path)
         if may_rely and (name := self._git.content(entry.path, status)):
             return _unread(entry)._replace(content=name)

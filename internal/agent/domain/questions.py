@@ -20,7 +20,7 @@ Grant = Literal["once", "session", "rule"]
 """The scope of an approval of calls: these calls, the session, or permanently."""
 
 Audience = Literal["owner", "operators", "asker"]
-"""Who may answer: the owner, operators, or also the person who submitted the task."""
+"""People who may answer: the owner, operators, or also the person who submitted the task."""
 
 Action = Literal["create", "change", "read", "run", "fetch", "trust", "use"]
 """What a call does: with a file, a command or an address; with `trust` the agent follows something
@@ -204,7 +204,7 @@ def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Ques
 
 
 Refusal = Literal["person", "nobody", "changed"]
-"""Why an answer does not allow a call: it is no, there was none in time, or to another call."""
+"""Reason why an answer does not allow a call: it is no, too late, or for another call."""
 
 
 def refusal_of(item: ApprovalItem, answer: Answer, call_hash: str) -> Refusal | None:

@@ -8,7 +8,7 @@ from internal.agent.domain.messages import Message
 RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 UnwrittenKind = Literal["", "resumed", "report"]
-"""What people are told in place of a message that nobody wrote; "" for all others."""
+"""Kind of text shown in place of a message that nobody wrote; "" for all others."""
 
 
 def unwritten_kind(message: Message) -> UnwrittenKind:

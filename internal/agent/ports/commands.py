@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.domain.ids import RunId, SessionId
 
 COMMAND_ID_PREFIX = "bg-"
-"""How the ids of background commands begin."""
+"""Prefix of the ids of background commands."""
 
 
 class BackgroundCommand(msgspec.Struct, frozen=True):

@@ -7,10 +7,10 @@ import msgspec
 from internal.text_encodings.detection import TextEncoding
 
 FileForm = Literal["text", "picture", "document", "binary"]
-"""How a file is shown to a model: its characters, as a picture, its extracted text, or not."""
+"""Form of a file for a model: its characters, a picture, its extracted text, or none."""
 
 MAX_DOCUMENT_CHARACTERS = 30_000
-"""How many characters of a document are returned at a time."""
+"""Maximum number of characters of a document returned at a time."""
 
 
 class DocumentText(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ DEFAULT_MAX_OUTPUT_TOKENS = 8_192
 MAX_REPLY_CHARACTERS = 2_000_000
 """Far more than 128,000 tokens. A longer reply is cut, as if the model had reached its limit."""
 MISSING_IMAGE = "(an image that is not available)"
-"""What a model reads in place of an image that `ModelRequest.images` does not hold."""
+"""Text in place of an image that `ModelRequest.images` does not hold."""
 ToolChoice = Literal["auto", "none"]
 
 
@@ -39,7 +39,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     temperature: float | None = None
     patience_seconds: float = math.inf
-    """How long the call may be repeated while the model is overloaded or cannot be reached."""
+    """Time for which the call may be repeated while the model is overloaded or unreachable."""
     images: Mapping[str, str] = {}
     origin: str = ""
     found: tuple[ToolSpec, ...] = ()

@@ -8,7 +8,7 @@ MAX_START_SECONDS = 600.0
 """The longest time that a server may be given to start."""
 
 LOGIN_URL_SECONDS = 600.0
-"""How long a person may take to sign in with a URL."""
+"""Time that a person has to sign in with a URL."""
 
 McpServerState = Literal[
     "offered", "not reviewed", "changed since its review", "disabled", "not usable"

@@ -48,7 +48,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
 
 Runtime = Literal["python", "node", "bash"]
 RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
-"""The languages in which `run_code` runs programs, and what each needs of the sandbox."""
+"""The languages of `run_code`, with their requirements for the sandbox."""
 
 Resource = Literal["memory", "processes", "output", "disk", "connections"]
 

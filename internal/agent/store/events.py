@@ -240,7 +240,7 @@ def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) 
     """Return the rows of events of several sessions in order. More are read where they are used."""
     count = max(min(size.step, size.left // max(len(sessions), 1)), 1)
     sources = [_SessionRows(session) for session in sessions]
-    unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and what is known
+    unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and the known rows
     for number, source in enumerate(sources):
         if some := (yield from source.next_rows(position, count)):
             unread.append((some[0][0], number, deque(some)))

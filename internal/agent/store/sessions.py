@@ -43,7 +43,7 @@ _message = msgspec.json.Decoder(Message)
 _FIRST_CURSOR = (2, "", "")  # sorts after every (pinned, timestamp, id)
 _SEARCHED_PAGE = 100
 MAX_SEARCHED = 1_000
-"""How many sessions one page of a search reads; it may be short and still have a next page."""
+"""Number of sessions that a page of a search reads; a short page may have a next one."""
 _SNIPPET_CHARACTERS = 120
 _MAX_NUMBER = 2**62
 _DELETE_CONTENTS = (

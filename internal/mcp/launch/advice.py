@@ -14,7 +14,7 @@ _STORAGE = {
     "github.com": ("release-assets.githubusercontent.com", "objects.githubusercontent.com"),
     "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
 }
-"""Where hosts store what they offer for download."""
+"""Hosts that store the downloads of each host."""
 _TOO_SLOW = "it did not start in "
 _MAX_NAMES = 4
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
@@ -43,7 +43,7 @@ _PATH = re.compile(r"(?<![\w/.:])/[^\s'\"`:,;()<>\[\]]+")
 _OTHER_SDK = re.compile(
     r"(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.DOTALL
 )
-"""How a server of Python fails that was written for another version of what it imports."""
+"""Failures of a Python server that was written for another version of an imported package."""
 _OLDER_SDK = "mcp<2"
 _PARTS = re.compile(r" / |; ")
 
@@ -135,7 +135,7 @@ def _of_requirements(lacking: Requirements, found: Circumstances) -> Iterator[st
         yield lacking.instead
         return
     if lacking.download is not None:
-        # the network of the definition may be that of the registries
+        # the network of the definition may be the registries
         yield f"{_add(found, FurtherOptions())}, which installs it"
         return
     environment = {"PATH": lacking.path} if lacking.path else {}

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 Ecosystem = Literal["python", "npm"]
 
 MAX_PACKAGES = 20
-"""How many packages one command line may name."""
+"""Maximum number of packages in one command line."""
 
 
 class PackageCommand(NamedTuple):

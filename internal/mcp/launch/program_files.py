@@ -10,7 +10,7 @@ from pathlib import Path
 from internal.mcp.launch.shims import resolve_shim
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives")
-"""What every isolated command sees; the folders in / lead to those in /usr."""
+"""Paths that every isolated command sees; the folders in / link to the ones in /usr."""
 _MAX_LINKS = 40
 _MAX_HEAD_BYTES = 1_024
 _MAX_ENVIRONMENT_FILES = 5_000
@@ -23,7 +23,7 @@ _PYTHON = re.compile(r"python[0-9.]*")
 
 
 _PERSONAL = (".local/bin", ".cargo/bin", ".bun/bin", ".local/share/pnpm")
-"""Where installers of one person put programs, whether or not the PATH of a service has it."""
+"""Folders for programs of one person, whether or not the PATH of a service has them."""
 
 
 def search_path(environ: Mapping[str, str]) -> str:

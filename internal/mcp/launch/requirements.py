@@ -30,7 +30,7 @@ _INSTALLERS: Mapping[str, str] = {
     "pipx": "",
     "deno": "",
 }
-"""Programs that download what they start, with the command that installs it instead."""
+"""Programs that download the program to start, with the command that installs it instead."""
 _SOURCES: Mapping[str, str] = {
     "uv": "uv (https://docs.astral.sh/uv)",
     "npx": "Node.js with npm (https://nodejs.org)",
@@ -38,7 +38,7 @@ _SOURCES: Mapping[str, str] = {
     "pnpm": "pnpm (https://pnpm.io)",
     "bun": "bun (https://bun.sh)",
 }
-"""What brings a program that is missing."""
+"""Ways to install a missing program."""
 _BRING = {"uvx": "uv", "npm": "npx", "node": "npx", "pnpx": "pnpm", "bunx": "bun"}
 _NETWORK = "registries"
 

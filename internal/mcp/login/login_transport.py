@@ -35,7 +35,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         self._lock = asyncio.Lock()
         self._held: StoredLogin | None = None
         self.failure = ""
-        """Why the last request had no usable token, as the end of a sentence; "" if it had one."""
+        """Why the last request had no usable token: the end of a sentence, "" if it had one."""
         self.needs_person = False
         """True if a person must sign in before the next request."""
 

@@ -33,7 +33,7 @@ from internal.mcp.packages.registry_settings import RegistrySettings
 from internal.open_files.paths import resolve_links
 
 INSTALL_TIMEOUT_SECONDS = 1_200.0
-"""How long the download and installation of a server may take."""
+"""Time limit of the download and installation of a server."""
 PROGRESS_SECONDS = 5.0
 _MAX_REASON_CHARS = 600
 _KEPT_LINES = 30
@@ -127,7 +127,7 @@ async def _install(
     try:
         done, said = await _run(program, arguments, place, installer)
         if done.exit_code and done.refused and Path(command.installer).name == "npm":
-            # what a script wanted from elsewhere is often for a part that is optional
+            # downloads that a script wanted are often for optional parts
             plain = [arguments[0], "--ignore-scripts", *arguments[1:]]
             again, _ = await _run(program, plain, place, installer)
             if not again.exit_code and not again.timed_out:

@@ -200,7 +200,7 @@ async def _kill_group(group: int) -> None:
         for _ in range(_KILL_POLLS):
             os.killpg(group, signal.SIGKILL)
             if not await asyncio.to_thread(_is_running, group):
-                return  # what is left are zombies that their new parent has not reaped
+                return  # the remaining ones are zombies that their new parent has not reaped
             await asyncio.sleep(_KILL_POLL_SECONDS)
 
 

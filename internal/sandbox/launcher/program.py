@@ -303,7 +303,7 @@ def main(control: socket.socket) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, reap_supervisors)  # interrupts the wait for a command
     gc.disable()
-    gc.freeze()  # so that supervisors share the memory of what is loaded
+    gc.freeze()  # so that supervisors share the memory of loaded modules
     while True:
         byte, descriptors, _, _ = socket.recv_fds(control, 1, _MAX_DESCRIPTORS)
         for descriptor in descriptors:

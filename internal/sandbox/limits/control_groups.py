@@ -22,9 +22,9 @@ _FILES = {
 }
 _WORDS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
 _ALL_MEMORY, _ALL_PROCESSES = 0.75, 4
-"""What all commands may use: a share of the memory, and this many times the processes of one."""
+"""Limits of all commands: a share of the memory, and this many times the processes of one."""
 _CPU_WEIGHTS = {"cpu.weight": 25, "cpu.shares": 256}
-"""A quarter of what other groups have, such as that of Larkspur, when all want the processors."""
+"""A quarter of the share of other groups, such as Larkspur's, when all want the processors."""
 _EVENTS: tuple[tuple[str, str, Resource], ...] = (
     ("pids.events", "max", "processes"),
     ("memory.events", "oom_kill", "memory"),

@@ -29,7 +29,7 @@ _X32_NUMBERS = 0x40000000
 
 _Rule = tuple[int, int, int, int]
 _Argument = tuple[int, int, int]
-"""Which argument, a mask, and what it must be."""
+"""Index of the argument, a mask, and the required value."""
 
 _COMMON = {
     "io_uring_setup": 425,
@@ -126,7 +126,7 @@ _CLONE3 = 435
 _SOCKETS: Mapping[str, tuple[int, int]] = {"x86_64": (41, 53), "aarch64": (198, 199)}
 """The numbers of socket and socketpair."""
 FAMILIES = (1, 2, 10, 16)
-"""The families of which there are sockets: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+"""The allowed families of sockets: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 _STREAM: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 1), (1, 0xF, 1))
 _OWN: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 0),)
 _SECOND_OWN: tuple[_Argument, ...] = ((1, 0xFFFFFFFF, 0),)

@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 _LOCALHOST = ("127.0.0.1", "::1")
 _NAMES = "127.1.0."
 _CLOSED_SECONDS = 0.5
-"""How often the port of a service of this machine that does not answer is looked at."""
+"""Interval of the checks of a port of this machine whose service does not answer."""
 
 _TRIAL_SECONDS = 1.0
-"""How long the start of a command waits for a service of this machine."""
+"""Time for which the start of a command waits for a service of this machine."""
 
 
 class ForwardedSite(NamedTuple):

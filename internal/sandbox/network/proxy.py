@@ -18,10 +18,10 @@ from internal.normal_forms.addresses import address_refusal, parse_host
 from internal.sandbox.network.streams import Connection, close, join, serve
 
 PORT = 3128
-"""Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
+"""Port of the proxy, on 127.0.0.1 in the network namespace of a command."""
 
 MAX_CONNECTIONS = 256
-"""How many connections of a command are open at once."""
+"""Maximum number of open connections of a command."""
 
 CROWDED = "503 Service Unavailable"
 UNREACHABLE = "502 Bad Gateway"

@@ -192,7 +192,7 @@ def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
 
 
 MERGED: Json = {"content": "Merged and Forwarded Message"}
-"""The content of a message with forwarded messages; only the API returns what is in it."""
+"""The content of a message with forwarded messages; only the API returns them."""
 
 
 def merge_draft(state: LarkState, message_ids: Sequence[str]) -> MessageDraft:

@@ -31,7 +31,7 @@ class DatabaseMaintenance(Protocol):
 
     newest_version: int
     place: str
-    """Where it is, without a password."""
+    """Its location, without a password."""
 
     def snapshot(self) -> AbstractAsyncContextManager[TableConnection]:
         """Open the tables for reading; every statement sees the same state."""

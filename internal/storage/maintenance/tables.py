@@ -13,7 +13,7 @@ from internal.agent.store.database import Row, SqlValue
 ValueKind = Literal["text", "integer", "real", "bytes"]
 
 PAGE_ROWS = 500
-"""How many rows are read or written at once."""
+"""Number of rows that are read or written at once."""
 
 _KINDS: dict[str, ValueKind] = {
     "text": "text",

@@ -14,7 +14,7 @@ _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"
 _BEGIN_NEXT = f"rollback; {_BEGIN}"
 _IDLE_SECONDS = 1.0
-"""How long a transaction for the next read stays open. Without a statement it has no snapshot."""
+"""Time a transaction stays open for the next read. Without a statement it has no snapshot."""
 
 
 class Readers:

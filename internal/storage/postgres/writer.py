@@ -25,7 +25,7 @@ from internal.storage.postgres.schema import BEGIN
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 15.0
-"""How long writes wait for a server that is gone."""
+"""Time for which writes wait for a server that is gone."""
 
 _MAX_GROUP_SIZE = 512
 _MAX_GROUP_SECONDS = 0.05  # see the writer of SQLite

@@ -11,9 +11,9 @@ from pathlib import Path
 REPORT_SECONDS = 0.02
 """The shortest time between two calls of `look` that find a commit."""
 PAUSE_SECONDS = 0.05
-"""How often it is looked for where the kernel does not report changes of the file.
+"""Interval of the checks where the kernel does not report changes of the file.
 
-Elsewhere it is the first pause after an own commit and after one that was found.
+Elsewhere it is the first pause after an own commit and after a detected one.
 """
 _FIRST_PAUSE_SECONDS = 0.001
 _MAX_PAUSE_SECONDS = 1.0

@@ -76,7 +76,7 @@ def _bind(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
 
 _MAX_GROUP_SIZE = 512
 _MAX_GROUP_SECONDS = 0.05
-"""How long a commit is delayed at most while more work keeps arriving."""
+"""Maximum delay of a commit while more work keeps arriving."""
 
 
 class Writer:
@@ -157,7 +157,7 @@ class Writer:
 
     def _look(self) -> None:
         """Call back when the file has changed other than by this connection."""
-        with suppress(sqlite3.Error):  # the next write tells what is wrong
+        with suppress(sqlite3.Error):  # the next write reports the failure
             if self._watch.look():
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._on_foreign_commit)

@@ -37,7 +37,7 @@ _READ_BY_GIT = tuple(name for name in GIT_CONFIGURATION if name not in {"info", 
 _GIT_CONFIG = re.compile(r"/\.git/(?:config|config\.worktree|commondir)$")
 _OWN_FOLDER = b"."  # the content of `commondir` while a command runs, see `git_folders`
 
-# What `git init` and `git clone` write. Every other setting may name a program.
+# Settings that `git init` and `git clone` write. Every other setting may name a program.
 _PLAIN_SETTINGS = re.compile(
     rb"""
     \s* (?: [#;].* )? |
@@ -66,7 +66,7 @@ class ConfigurationSnapshot:
         self._folders = tuple(folders)
         self._search = search
         self.found = {folder: search.search(folder) for folder in self._folders}
-        """What is below each of the folders."""
+        """The repositories and configuration below each of the folders."""
         self._files = _all_files(self.found)
 
     def report(self) -> list[str]:

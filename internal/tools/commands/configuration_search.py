@@ -28,7 +28,7 @@ _TICK_NS = 100_000_000
 _BARE = frozenset({"HEAD", "objects", "refs"})
 """With these, git takes a folder for a repository."""
 _PACKAGES = frozenset({"node_modules", "site-packages"})
-"""Folders of packages: what configures programs there is read by nobody, but git reads its own."""
+"""Folders of packages: their configuration files are not used, except by git."""
 _GIT = ".git"
 _SUBMODULE_MODE = (0o160000).to_bytes(4, "big")  # as it is in an index
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
@@ -121,7 +121,7 @@ class _Walk:
         """Return the repositories that are found; `known` ones may still exist."""
         repositories = dict.fromkeys(each for each in known if self._exists(each))
         files: dict[str, None] = {}
-        pending, packages = deque([""]), deque[str]()  # those of packages come last
+        pending, packages = deque([""]), deque[str]()  # folders of packages come last
         entries = 0
         while queue := pending or packages:
             path = queue.popleft()

@@ -56,7 +56,7 @@ ACCESS_TARGETS = (
     OutsidePathTarget("write_paths", writable=True),
 )
 KILL_GRACE_SECONDS = 30.0
-"""What a call may take beyond its timeout."""
+"""Time that a call may take beyond its timeout."""
 
 
 def session_command(

@@ -26,7 +26,7 @@ ADVICE = (
     " and branches are not affected. Ask the person to do it, or pass a setting with"
     " `git -c NAME=VALUE`]"
 )
-"""What a command is told that failed for it."""
+"""Message for a command that failed because of the protection."""
 
 _LOCK = "commondir"
 _PLACEHOLDERS: Mapping[str, bytes] = {_LOCK: b".\n", "config": b"", "config.worktree": b""}

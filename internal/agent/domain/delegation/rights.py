@@ -79,7 +79,7 @@ OPTIONS: Mapping[str, Callable[[Grant, NewTask], str]] = {
     "model": _refuse_model,
     "max_cost": _nothing_refused,  # the smaller limit counts
 }
-"""Why an option of a subtask is refused, a sentence, or "": for each member of `NewTask`."""
+"""Reason why an option of a subtask is refused, a sentence, or "", by member of `NewTask`."""
 
 
 def refuse_options(grant: Grant, wanted: NewTask) -> str:

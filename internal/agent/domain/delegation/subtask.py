@@ -11,7 +11,7 @@ MAX_SUBTASKS = 64
 MAX_RUNNING = 8
 """Subtasks below one outermost task that run at the same time."""
 MAX_DEPTH = 2
-"""How deep tasks create tasks: those of a subtask create none."""
+"""Maximum depth of tasks that create tasks: tasks of a subtask create none."""
 PREVIEW_CHARACTERS = 120
 
 WorkspaceChoice = Literal["shared", "own", "worktree"]

@@ -164,7 +164,7 @@ def _declaration(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return f"/** {text} */\nexport type {schema['title']} = {_typescript(schema)};"
     required = schema.get("required", ())
-    # what has a default may be missing: a row may be older than the field
+    # members with a default may be missing: a row may be older than the field
     fields = "\n".join(
         f"  {name}{'' if name in required else '?'}: {_typescript(one)};"
         for name, one in schema.get("properties", {}).items()

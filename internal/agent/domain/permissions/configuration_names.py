@@ -13,7 +13,7 @@ GIT_CONFIGURATION = (
     "modules",
     "worktrees",
 )
-"""What git reads in its folder and does not write for a commit, a branch, a merge or a stash.
+"""Files in its folder that git reads but does not write for a commit, branch, merge or stash.
 
 Each of these can name a program, or a folder whose configuration does.
 """

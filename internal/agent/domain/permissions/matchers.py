@@ -141,7 +141,7 @@ class CallMatcher:
 
     def find_missing_access(self, allow: Sequence[Rule]) -> MissingPermission | None:
         """Return the missing permission for hosts and outside paths in the call, or None."""
-        missing: dict[str, str] = {}  # rules by what needs them
+        missing: dict[str, str] = {}  # rules by the targets that need them
         for text in self._hosts:
             wanted = network.parse_wanted_host(text)
             if wanted is None or not any(network.covers_host(rule, wanted) for rule in allow):

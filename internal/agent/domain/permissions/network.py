@@ -22,10 +22,10 @@ from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Ta
 from internal.normal_forms.addresses import address_refusal, parse_host, parse_ip
 
 MAX_FORWARDED = 32
-"""How many ports of single hosts a command reaches without the proxy."""
+"""Maximum number of ports of single hosts that a command reaches without the proxy."""
 
 EVERY_HOST = HostPattern("", subdomains=True, port=None)
-"""Every host on every port: what a rule without a host and the argument `*` mean."""
+"""Every host on every port: the meaning of a rule without a host and of the argument `*`."""
 
 REGISTRIES = (
     *("pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "registry.yarnpkg.com"),
@@ -39,7 +39,7 @@ WEB_PORTS = (80, 443)
 """The ports of a host that is allowed without one."""
 
 NetworkKind = Literal["off", "registries", "hosts", "open"]
-"""What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
+"""Network without a question for commands: none, package indexes, named hosts, or all hosts."""
 
 HostText = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 NetworkSetting = (

@@ -48,7 +48,7 @@ from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
 
 MAX_NAME_CHARS = 100
-"""Characters of what is trusted in the reason of a question."""
+"""Maximum characters of the trusted item in the reason of a question."""
 
 
 _PASSES: dict[Mode, frozenset[Risk]] = {

@@ -38,7 +38,7 @@ from internal.normal_forms.addresses import parse_host, reached_host
 _INFO_OPTIONS = ("--version", "--help", "-V")
 _SCHEMA = {"pattern": r"^\s*[A-Za-z][A-Za-z0-9_.:-]*(\([\s\S]*\))?\s*$"}
 MAX_RULES = 100
-"""How many rules a request may have in a list."""
+"""Maximum number of rules in a list of a request."""
 MAX_RULE_CHARACTERS = 10_000
 """Of all rules of a request together: they are parsed in less than 50 ms."""
 RuleText = Annotated[str, Meta(max_length=MAX_RULE_CHARACTERS, extra_json_schema=_SCHEMA)]

@@ -59,7 +59,7 @@ class OutsidePathTarget(msgspec.Struct, frozen=True, tag="outside"):
 
 Target = PathTarget | UrlTarget | CommandTarget | CodeTarget | NetworkTarget | OutsidePathTarget
 SandboxTarget = NetworkTarget | OutsidePathTarget
-"""What an isolated command needs besides its workspace."""
+"""Access of an isolated command beyond its workspace."""
 
 NETWORK, READ_OUTSIDE, WRITE_OUTSIDE = "network", "read_outside", "write_outside"
 """What stands for a tool in rules about what commands of all tools reach: `network(example.com)`,
@@ -70,7 +70,7 @@ SANDBOX_TARGETS: dict[str, SandboxTarget] = {
     READ_OUTSIDE: OutsidePathTarget(READ_OUTSIDE),
     WRITE_OUTSIDE: OutsidePathTarget(WRITE_OUTSIDE, writable=True),
 }
-"""What the patterns of these rules are."""
+"""Kinds of the patterns of these rules."""
 
 MCP_PREFIX = "mcp__"
 """The beginning of the name of a tool of an MCP server: `mcp__server__tool`."""

@@ -40,7 +40,7 @@ RepairKind = Literal[
 MAX_JOINED_CALLS = 64
 """Calls that one entry may hold."""
 MAX_DEPTH = 8
-"""How deep lists and objects inside of arguments are repaired."""
+"""Depth to which lists and objects in arguments are repaired."""
 
 _PARALLEL = re.compile(r"(multi_tool_use[._])?parallel", re.IGNORECASE)
 _NUMBERED = re.compile(r":\d+$")  # Kimi: functions.read_file:0

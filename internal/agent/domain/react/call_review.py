@@ -108,7 +108,7 @@ _NOT_RUN: dict[NotRunReason, str] = {
     "approvals": "Not run: too many calls wait for an answer already.",
     "end": "Not run: only the answer of the run was asked for.",
 }
-"""What the log of events says; channels translate the reason."""
+"""Text of the event log; channels translate the reason."""
 
 
 _BETWEEN_PARTS = re.compile(r"[\s;&|]+")
@@ -133,19 +133,19 @@ class ReviewState(msgspec.Struct, frozen=True):
     plan: Plan | None
     open_step: str | None
     approved_plan: int
-    """The version of the approved plan, 0 for none."""
+    """The version of the approved plan, 0 without one."""
     plan_reviewed: bool
     """True if a plan of this run was reviewed: every later one is reviewed as well."""
     corrections: dict[str, int]
     """The corrections of each gate in a row."""
     unplanned: int
-    """What the calls so far took of the allowance without a plan."""
+    """Part of the allowance without a plan that the calls so far have used."""
     question_count: int
     cut_at: int | None = None
     """The output tokens at which the reply was cut, None if it was not."""
     iteration: int = 0
     task: str = ""
-    """What the person wrote."""
+    """The text of the person."""
 
 
 class CallReview(msgspec.Struct):

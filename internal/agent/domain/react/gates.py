@@ -329,4 +329,4 @@ GATES: dict[GateMode, tuple[Gate, ...]] = {
 """The gates of each mode, in the order of their checks."""
 
 MAX_CORRECTIONS = 2
-"""Corrections in a row after which Larkspur does in the model's place what a gate asks for."""
+"""Corrections in a row after which Larkspur makes the required call in the model's place."""

@@ -20,7 +20,7 @@ from internal.normal_forms.urls import split_url
 
 MAX_ATTEMPTS = 3
 MAX_ROUNDS = 10
-"""How often one call may ask for forms."""
+"""Maximum number of times that one call may ask for forms."""
 MAX_OFFERED = 18
 """Values that are offered as options; of a longer list people type one."""
 

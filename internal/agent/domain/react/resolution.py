@@ -17,7 +17,7 @@ from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates, truncate_json
 
 MAX_WORDS_BYTES = 2_000
-"""Bytes of what a person said to a refused call, in its event."""
+"""Maximum bytes of a person's comment on a refused call, in its event."""
 
 
 class Resolution(NamedTuple):

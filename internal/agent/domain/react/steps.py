@@ -13,7 +13,7 @@ from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
 
 ReplyStop = Literal["end", "tools", "length", "refused", "filtered", "paused"]
-"""Why a reply of the model ended; "length" if it was cut at the output limit.
+"""Reason why a reply of the model ended; "length" if it was cut at the output limit.
 
 It is "refused" by the model and "filtered" by the provider. A "paused" reply is to be continued.
 """

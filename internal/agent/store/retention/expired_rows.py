@@ -10,7 +10,7 @@ RowKind = Literal["events", "inbox", "outbox", "audit_entries", "usage"]
 """A table whose rows have a number that increases with their time, more or less."""
 
 MAX_ROWS = 500
-"""How many rows a transaction removes at most, so that other writes wait for milliseconds."""
+"""Maximum number of rows removed in a transaction, so that other writes wait for milliseconds."""
 
 _LISTS: dict[RowKind, tuple[str, ...]] = {
     "events": ("aging_earlier_events", "aging_events"),

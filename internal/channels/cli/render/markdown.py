@@ -99,7 +99,7 @@ class MarkdownBlock(NamedTuple):
     """The number of lines of the text before its end."""
     is_code: bool
     resume: Resume | None
-    """How to parse the text from here if this is not the first part of a block, else None."""
+    """State for parsing the text from here if this is not the first part of a block, else None."""
 
     def render(self, width: int) -> list[RenderedRow]:
         """Return the rows of the block on a terminal of `width` columns."""

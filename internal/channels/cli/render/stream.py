@@ -58,7 +58,7 @@ class BlockStream:
         self.text = ""
         self._glyphs = glyphs
         self._start = self._searched = 0
-        """Where in the text the open block starts, and how far it was searched for its end."""
+        """Offset in the text of the open block, and the offset up to which its end was searched."""
         self._resume: Resume | None = None
         self._printed = _NOTHING
         self._closed: list[str] = []
@@ -66,7 +66,7 @@ class BlockStream:
         self._expected: list[str] = []
         """The closed blocks of an earlier attempt, which are not printed again if they recur."""
         self._expected_content = ""
-        """What an earlier attempt printed of the block after those."""
+        """Part of the block after those that an earlier attempt printed."""
 
     @property
     def has_printed(self) -> bool:

@@ -14,7 +14,7 @@ from internal.channels.web.schemas import EmptyRequest, RequestModel, Sha256
 
 MAX_RULES = 100
 MCP_CALLBACK = "/oauth/mcp/callback"
-"""Where browsers come back after a login to an MCP server."""
+"""Path to which browsers return after a login to an MCP server."""
 
 
 class SkillsView(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and blanks; beyond that the parser's error recovery takes seconds
 MAX_BARS = 1_000  # the recovery from an error after a pipeline takes quadratic time
 MAX_PARSER_READS = 4_000
-"""How often the parser may fetch 1 KB of the text: it may scan all that follows for every token."""
+"""Maximum number of 1 KB reads of the text: the parser may scan the whole rest for every token."""
 
 _ARITHMETIC = "arithmetic can hide commands"
 _TOO_LONG = "it is too long to be checked"
@@ -424,7 +424,7 @@ class _Reader:
             self._check_named_descriptor(node)
         operator, *targets = children
         words = [self._word(target) for target in targets]
-        closes = operator.type.endswith("-")  # what follows `<&-` is a word of the command
+        closes = operator.type.endswith("-")  # the text after `<&-` is a word of the command
         following = tuple(words if closes else words[1:])
         if following:
             self._add_problem("words follow a redirection; put the redirection last")

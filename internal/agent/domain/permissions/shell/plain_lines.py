@@ -26,7 +26,7 @@ _BEFORE_OPERATOR = re.compile(
     r"(?:^|[\s;&|()'\"])(?!\d+$)[\w./-]*$"
 )  # not a number of a descriptor
 _MAX_WORD_CHARS = 64
-# what a sign on the next line could become one operator with
+# could form one operator with a sign on the next line
 _JOINABLE = "<$(\\#`"
 _END_OF_SUBSTITUTION = re.compile(r"[ \t\n]*\)")
 _UNKNOWN_IN_SUBSTITUTION = re.compile(r"\bcase\b|\besac\b|\[\[|\(\(")
@@ -78,7 +78,7 @@ class _Reader:
         self._at = 0
         self._depth = depth
         self._pending: list[_Document] = []
-        # of each open parenthesis, whether it is that of an array
+        # for each open parenthesis, whether it begins an array
         self._arrays: list[bool] = []
 
     def read_commands(self, *, is_inner: bool) -> None:
@@ -122,7 +122,7 @@ class _Reader:
                 end = text.find("\n", at)
                 self._copy(end if end >= 0 else len(text))
             case "-" if starts_word and text[at + 1 : at + 2] in {"", *_BORDERS}:
-                self.result.append("'-'")  # the parser takes it for a part of what follows
+                self.result.append("'-'")  # the parser joins it with the following text
                 self._at += 1
             case "<" | "(" | "[" | "\n":
                 self._read_operator(sign, starts_word=starts_word)
