@@ -103,7 +103,7 @@ def load(
     file, where None means not given; `stored` replaces the stored settings.
 
     Raises:
-        ConfigError: a value, a name or the file is invalid; the sentence says which and where.
+        ConfigError: a value, a name or the file is invalid; the message has the key and its place.
         HomeError: `LARKSPUR_HOME` is not a folder name, or the stored settings cannot be read.
     """
     home = home_folder.locate(environ)

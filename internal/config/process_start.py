@@ -1,4 +1,4 @@
-"""When a process started, which tells it from another with the same pid. Standard library only."""
+"""Start times of processes, to distinguish processes with the same pid."""
 
 import os
 from contextlib import suppress

@@ -127,7 +127,7 @@ class RunDispatcher:
         self._wake_event.set()
 
     def on_event(self, record: EventRecord) -> None:
-        """Look for queued runs when an event says that there is one."""
+        """Look for queued runs when an event announces one."""
         envelope = record.envelope
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return

@@ -67,7 +67,7 @@ class TerminalDispatcher:
         self._ready_event.set()
 
     def on_event(self, record: EventRecord) -> None:
-        """Wake up when an event says that a run is queued or over."""
+        """Wake up when an event announces that a run is queued or over."""
         envelope = record.envelope
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return
@@ -224,7 +224,7 @@ class TerminalDispatcher:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long."""
+    """Wait for an event, at most for this time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

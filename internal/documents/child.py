@@ -1,9 +1,9 @@
 """The program of the child process that reads one file.
 
 It is run as a file (`python -I -S child.py ARGUMENT…`), with the file on standard input, and
-imports only what the kind of the file needs. The answer is one line of JSON, followed by the text
-or the picture. The reader passes the kind that the beginning of the file has, so that nothing of
-the file is read before the system calls are denied.
+imports only the modules for the kind of the file. The answer is one line of JSON, followed by the
+text or the picture. The reader passes the kind that the beginning of the file has, so that nothing
+of the file is read before the system calls are denied.
 """
 
 import codecs
@@ -250,7 +250,7 @@ def _imported_codec(name: str) -> codecs.CodecInfo | None:
 def _kind_of_package(file: BinaryIO, extension: str) -> str:
     """Return the kind of document that a ZIP file holds, "zip" if none.
 
-    If it is damaged, its extension decides, and the reader of that kind says so.
+    If it is damaged, its extension decides, and the reader of that kind reports the damage.
 
     Raises:
         DocumentUnreadable: no reader reads the kind.

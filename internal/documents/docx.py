@@ -327,7 +327,7 @@ class _Document:
 
 
 def _inner_elements(parent: Element, name: str) -> Iterator[Element]:
-    """Yield the rows of a table or the cells of a row, also those in a content control."""
+    """Yield the rows of a table or the cells of a row, including ones in a content control."""
     for child in parent:
         match local_name(child):
             case found if found == name:

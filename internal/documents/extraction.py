@@ -26,7 +26,7 @@ class OtherReaderNeeded(Exception):
 class ExtractedDocument(NamedTuple):
     """A document whose text is read piece by piece, such as page by page.
 
-    `if_empty` is said when there is no text.
+    `if_empty` is the text for an empty document.
     """
 
     parts: int

@@ -172,7 +172,7 @@ def _make_absolute(soup: bs4.BeautifulSoup, base: str) -> None:
 
 
 def _absolute(base: str, reference: str) -> str:
-    """Return a reference as an absolute address; one to a place in the page as it is."""
+    """Return a reference as an absolute address; a link within the page stays unchanged."""
     reference = "".join(reference.split("\n")).strip()
     if not base or not reference or reference.startswith("#"):
         return reference

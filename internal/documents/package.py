@@ -174,7 +174,7 @@ class PackageReader:
         return [each.target for each in found if each.kind == kind and self.has(each.target)]
 
     def main_part(self, usual: str) -> str:
-        """Return the name of the main entry of an Office file: `usual` if nothing says another."""
+        """Return the name of the main entry of an Office file, by default `usual`."""
         for kind, target in self.relationships("").values():
             if kind == "officeDocument" and self.has(target):
                 return target

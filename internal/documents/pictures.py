@@ -38,7 +38,7 @@ _PILLOW_ERRORS = (OSError, SyntaxError, ValueError, TypeError, EOFError)
 
 
 class ReadPicture(NamedTuple):
-    """A picture as it is to be sent; `content` is None if that is the file itself."""
+    """A picture in its form for the model; `content` is None if the file itself is sent."""
 
     media_type: str
     width: int

@@ -222,7 +222,7 @@ def _notes(package: PackageReader, part: str) -> str:
 
 
 def _authors(package: PackageReader) -> dict[str, str]:
-    """Return the names of those who wrote comments, by their ids."""
+    """Return the names of the authors of comments, by their ids."""
     main = package.main_part("ppt/presentation.xml")
     parts = [*package.related(main, "commentAuthors"), *package.related(main, "authors")]
     roots = (package.optional_tree(part) for part in parts)

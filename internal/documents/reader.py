@@ -146,7 +146,7 @@ class ChildDocumentReader:
         """Return the size of a picture, and other bytes if needed; see the port.
 
         Raises:
-            DocumentUnreadable: it is no picture, or cannot be read.
+            DocumentUnreadable: it is not a picture, or cannot be read.
         """
         kind = _kind_of(descriptor, "")
         header, content = await self._read_file(descriptor, "picture", kind, "", "", str(page), "0")
@@ -173,7 +173,7 @@ class ChildDocumentReader:
         return msgspec.structs.replace(page, text=content.decode("utf-8", "replace"))
 
     async def _encoding(self, descriptor: int, kind: str) -> TextEncoding | None:
-        """Return the encoding of a file, None if its bytes are no text."""
+        """Return the encoding of a file, None if its bytes are not text."""
         if kind not in ENCODED_KINDS:
             return None
         try:

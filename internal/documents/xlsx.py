@@ -86,7 +86,7 @@ class _Workbook:
         self._budget = CellBudget()
 
     def text(self) -> Iterator[str]:
-        """Yield the sheets in their order; one that cannot be read says so."""
+        """Yield the sheets in their order; an unreadable one becomes a note."""
         for sheet in self.sheets:
             yield sheet_heading(sheet.title, is_hidden=sheet.is_hidden)
             try:

@@ -14,7 +14,7 @@ from internal.i18n.language import Language
 
 
 def translate_problem(problem: str, language: Language) -> str:
-    """Return `NAME: REASON` or a reason in a language; an unknown reason stays as it is."""
+    """Return `NAME: REASON` or a reason in a language; an unknown reason stays unchanged."""
     if language == "en":
         return problem
     for pattern, text in _translations(language):

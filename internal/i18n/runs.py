@@ -18,7 +18,7 @@ _UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 def end_of_wait(since: str, seconds: int) -> str:
     """Return when a wait ends that began at an RFC 3339 instant, in the time of this machine.
 
-    "" if the instant is none. The zone is named only if it is UTC, in which few people live.
+    "" if the instant is invalid. The zone is named only if it is UTC, in which few people live.
     """
     from datetime import datetime, timedelta  # noqa: PLC0415  # costs the terminal an import
 
@@ -51,7 +51,7 @@ class RunMessages(MessageCatalog):
 
         Args:
             wait: the fields of `workflow.node.retry`. Without `attempts`, as in events of earlier
-                versions, only the number of the attempt is told.
+                versions, it has only the number of the attempt.
             since: the RFC 3339 instant at which the wait began; "" leaves out its end, which a
                 short wait does not need.
         """

@@ -68,7 +68,7 @@ def _corrected_start(result: Json) -> Json:
 
 
 def _corrected_list(result: Json) -> Json:
-    """Return a list of tools; the tools that cannot be used say why in `_meta`."""
+    """Return a list of tools; unusable tools have the reason in `_meta`."""
     given = result.get("tools")
     tools = [_corrected_tool(each) for each in given] if isinstance(given, list) else []
     cursor = result.get("nextCursor")

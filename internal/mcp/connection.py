@@ -44,7 +44,7 @@ class ServerConnection:
         definition: the server.
         sandbox: runs its command.
         command: None for a server with an address.
-        version: the version of Larkspur, which servers are told.
+        version: the version of Larkspur, sent to servers.
         on_tools: receives the tools.
         login: the login of a server that demands one.
     """
@@ -142,7 +142,7 @@ class ServerConnection:
     ) -> dict[str, Any]:
         """Return the answer to a call.
 
-        A server whose only call is answered with a line that is no message never answers it. One
+        A server that answers its only call with a line that is not a message never answers it. One
         that has written such lines before logs there, and is waited for.
 
         Raises:
@@ -333,7 +333,7 @@ class ServerConnection:
         self._has_changed.set()
 
     async def _list_changes(self, session: "SdkSession") -> None:
-        """List the tools whenever the server says that they have changed; people see it at once."""
+        """List the tools whenever the server reports a change; people see it at once."""
         while True:
             await self._has_changed.wait()
             self._has_changed.clear()

@@ -68,7 +68,7 @@ class DefinitionFiles:
         return parse_definition(name, entry, self._expand, str(self.path))
 
     def entry(self, name: str) -> Mapping[str, Any] | None:
-        """Return an entry of the file as it is written, None if the file has no such one."""
+        """Return an entry of the file unchanged, None if the file does not have it."""
         try:
             found = _entries(_read_document(self.path)[0], self.path).get(name)
         except DefinitionError:

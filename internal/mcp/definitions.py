@@ -47,7 +47,7 @@ class DefinitionError(LarkspurError):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """The keys of an entry. Those of other programs that change nothing here are accepted."""
+    """The keys of an entry. Keys of other programs without effect here are accepted."""
 
     command: str = ""
     args: tuple[str, ...] = ()

@@ -117,7 +117,7 @@ SEVERAL_CALLS = "several of its calls run, and it does not say which of them ask
 class _OpenCall:
     """A call at the server. `asked` has the parameters of its request once it waits for people.
 
-    `declined` says why requests were declined without asking anybody.
+    `declined` has the reasons why requests were declined without asking anybody.
     """
 
     def __init__(self, on_progress: Progress) -> None:
@@ -155,8 +155,7 @@ class _OpenCall:
 class OpenCalls:
     """The calls of a connection in protocol 2025-11-25, which stay open while their runs pause.
 
-    A request of a server does not say to which call it belongs: it is declined unless exactly one
-    call is running.
+    A request of a server does not name its call: it is declined unless exactly one call is running.
     """
 
     def __init__(self) -> None:
@@ -242,7 +241,7 @@ def _input_required(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def requires_input(result: dict[str, Any]) -> bool:
-    """Return True if the result of a call says that the server needs input first."""
+    """Return True if the result of a call is a request for input."""
     return result.get("resultType") == "input_required"
 
 
@@ -266,7 +265,7 @@ def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
 
 
 def source_of(server: str) -> str:
-    """Return how people are told that a server asks."""
+    """Return the name of a server as the requester, for people."""
     return f"The MCP server “{server}”"
 
 

@@ -51,7 +51,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         """True once a message was answered as by servers without streamable HTTP."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and return the response, or one with the reason why there is none."""
+        """Send a request and return the response, or one with the reason for its absence."""
         try:
             response = await self._send(request)
             if request.method == "POST" and response.status_code in _OLDER_SERVER_STATUSES:
@@ -161,7 +161,7 @@ def error_response(message: str) -> httpx2.Response:
 
 
 def _readable(response: httpx2.Response) -> httpx2.Response:
-    """Return a response with messages as the SDK reads them, whatever the server calls them."""
+    """Return a response whose messages have the SDK's media type, whatever the server's is."""
     messages = read_messages(decoded(response.content))
     if messages is None:
         return response

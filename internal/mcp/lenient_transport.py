@@ -95,7 +95,7 @@ class OpenRequests:
         return [received]
 
     def _failed(self, number: int | str | None, error: ErrorData) -> list[_Received]:
-        """Return the error as the answer to a request, or to all if it does not say to which."""
+        """Return the error as the answer to a request, or to all if it names none."""
         if number is not None:
             numbers = [self._methods.pop(str(number), (number, ""))[0]]
         else:

@@ -15,8 +15,8 @@ MAX_PAGES = 100
 class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence.
 
-    `refused` are the sites, as host:port, that its command tried to reach and may not, and
-    `refused_addresses` those whose host is allowed, but whose address is private.
+    `refused` are the sites, as host:port, that its command tried to reach without permission, and
+    `refused_addresses` the sites with an allowed host but a private address.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class MessageParser:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a message; bytes that are no UTF-8 are replaced."""
+    """Return the text of a message; bytes that are not UTF-8 are replaced."""
     return data.decode("utf-8-sig", "replace")
 
 

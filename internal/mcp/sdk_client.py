@@ -151,7 +151,7 @@ class SdkSession:
         key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
-        """Return the result of a call as JSON. Cancelling it tells the server.
+        """Return the result of a call as JSON. Cancelling it notifies the server.
 
         The result may require input; the call is continued with a `reply`. `key` identifies it.
 
@@ -331,8 +331,8 @@ class ServerEndpoint:
     ) -> AsyncGenerator[SdkSession]:
         """Connect in either version of the protocol. No process is left after the block.
 
-        A server at an address that takes no streamable HTTP is connected to with HTTP+SSE, unless
-        the definition says which it is.
+        A server without streamable HTTP is connected to with HTTP+SSE, unless the definition names
+        the transport.
 
         Raises:
             ServerFailure: the connection cannot be opened, or broke.

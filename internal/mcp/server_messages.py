@@ -19,7 +19,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 class ServerMessages:
-    """The errors that a server logs. They do not say to which call they belong.
+    """The errors that a server logs. They do not name their call.
 
     One that comes while no call runs is kept for the next one.
     """

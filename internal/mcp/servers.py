@@ -80,7 +80,7 @@ class Offer(NamedTuple):
 
 
 class ServerStatus(NamedTuple):
-    """A server as it is known without starting it."""
+    """The known state of a server that need not run."""
 
     definition: ServerDefinition
     state: McpServerState
@@ -101,8 +101,8 @@ class McpServers:
 
     Args:
         files: the definitions.
-        pins: what people have accepted.
-        version: the version of Larkspur, which servers are told.
+        pins: the tools that people have accepted.
+        version: the version of Larkspur, sent to servers.
         logins: the logins of people.
         deny: rules about hosts that no server reaches.
         environ: the environment of the person, whose PATH has programs that commands do not find.
@@ -162,7 +162,7 @@ class McpServers:
         return find_requirements(definition, able, own_path=self._own_path)
 
     def describe_reach(self, definition: ServerDefinition) -> list[str]:
-        """Return sentences about hosts that a command cannot reach as its definition says."""
+        """Return sentences about hosts in a definition that its command cannot reach."""
         return describe_reach(definition, self._sandbox.capabilities) if self._sandbox else []
 
     def packages_of(self, name: str) -> Path:

@@ -128,7 +128,7 @@ async def _post(client: httpx2.AsyncClient, endpoint: str, message: SessionMessa
 
 
 def _reason(response: httpx2.Response) -> str:
-    """Return why a response is an error, "" for one that is none."""
+    """Return why a response is an error, "" if it is not."""
     if response.is_success:
         return ""
     try:

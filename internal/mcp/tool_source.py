@@ -55,7 +55,7 @@ class McpTools:
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /
     ) -> ToolOutcome:
-        """Run a call; the first one of a server starts it. Cancelling it tells the server.
+        """Run a call; the first one of a server starts it. Cancelling it notifies the server.
 
         Raises:
             ToolError: the call failed, or the tool is withheld.

@@ -56,7 +56,7 @@ class ModelInfo(NamedTuple):
 
 
 class ThinkingRule(NamedTuple):
-    """The fields by which models are told how much to think.
+    """The fields for the amount of thinking.
 
     `models` are the starts of their names; "" stands for every model. A level without fields is the
     default of the model.
@@ -141,7 +141,7 @@ class Provider:
         return find_longest(self.models, name)
 
     def thinking_fields(self, model: str, level: ThinkingLevel | None) -> Fields:
-        """Return the fields that tell a model to think so much; none where it cannot be told."""
+        """Return the fields for an amount of thinking; none where it cannot be set."""
         name = plain_name(model)
         matching = (
             (len(start), rule)

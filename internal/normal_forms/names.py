@@ -44,7 +44,7 @@ def _fold(sign: str) -> str:
 
 
 def names_like(name: str, names: Iterable[str]) -> list[str]:
-    """Return those names that look like the given one, in order."""
+    """Return the names that look like the given one, in order."""
     wanted = fold_name(name)
     return sorted(each for each in names if fold_name(each) == wanted)
 

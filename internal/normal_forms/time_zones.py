@@ -32,7 +32,7 @@ def in_zone(moment: datetime, name: str = "") -> datetime:
 def describe_date(moment: datetime, name: str = "") -> str:
     """Return the date with its weekday and zone, the same text for the whole day there.
 
-    A zone without a name is told by its difference to UTC at the begin of the day.
+    A zone without a name is shown as its difference to UTC at the beginning of the day.
     """
     there = in_zone(moment, name)
     zone = name

@@ -1,4 +1,4 @@
-"""Marks around texts of others, which tell models how to treat them. Standard library only."""
+"""Marks around texts of others, which instruct models how to treat them. Standard library only."""
 
 import re
 

@@ -123,7 +123,7 @@ def real_path(descriptor: int) -> str:
     """Return the path of an open file without symbolic links, as the kernel knows it.
 
     Raises:
-        OSError: it cannot be told, such as without /proc.
+        OSError: it cannot be determined, such as without /proc.
     """
     if sys.platform == "darwin":
         return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -140,7 +140,7 @@ def open_folder(
     place of a folder at any moment.
 
     Raises:
-        OSError: the path is no folder, or a link without `follows_link`.
+        OSError: the path is not a folder, or a link without `follows_link`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     opened = os.open(path, flags if follows_link else flags | os.O_NOFOLLOW, dir_fd=parent)

@@ -2,7 +2,7 @@
 
 A command sees `/usr`, a few files of `/etc`, a private `/tmp`, its home and the folders of its
 `FileAccess`; no other file, no process and no service of the machine. When its first process exits,
-the kernel ends all others, also those that left the process group.
+the kernel ends all others, including processes that left the process group.
 """
 
 import asyncio

@@ -68,7 +68,7 @@ class QuotaSandbox:
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        """Those of the sandbox."""
+        """The quota of the sandbox."""
         return self._sandbox.capabilities
 
     @capabilities.setter

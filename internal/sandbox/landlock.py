@@ -1,8 +1,8 @@
 """The sandbox of Landlock: commands that restrict themselves, where there are no user namespaces.
 
-A command shares the namespaces of Larkspur, for example those of a container. Landlock keeps it in
-its folders; a filter of system calls denies sockets, other processes and the modes of files. It has
-no network, and sees the names and attributes of other files.
+A command shares the namespaces of Larkspur, for example of a container. Landlock keeps it in its
+folders; a filter of system calls denies sockets, other processes and the modes of files. It has no
+network, and sees the names and attributes of other files.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class LandlockSandbox:
 
     Args:
         homes: the private folders of the sessions, outside of every workspace.
-        private: the files and folders of Larkspur: a folder that contains one is no workspace.
+        private: the files and folders of Larkspur: a folder that contains one is not a workspace.
         read_only: further paths that every command may read.
         limits: bounds of each command.
         groups: makes the bounds hold for all processes of a command together.

@@ -389,7 +389,7 @@ def _leads_inside(path: str, target: str) -> bool:
 
 
 def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: _Entry) -> int:
-    """Add a regular file as it is now; return how many were added: 0 if it is gone."""
+    """Add a regular file in its current state; return how many were added: 0 if it is gone."""
     descriptor = _open(entry, _READ_FLAGS)
     if descriptor is None:
         return 0

@@ -182,7 +182,7 @@ class Workspaces:
     def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Create the workspace of a task, unless it exists, and its folders for files.
 
-        Returns and raises what `find` does.
+        Returns and raises the same as `find`.
         """
         workspace = self.find(task, choice)
         if task.spec.own_folder:

@@ -85,7 +85,7 @@ class HookSettings(Section):
     def files(self) -> list[Path]:
         """The files of the operator that the command names: no tool may change them.
 
-        The program is the first of them; those in options such as `--rules=/srv/rules` are last.
+        The program is the first of them; paths in options such as `--rules=/srv/rules` are last.
         """
         options = [value for each in self.command[1:] for _, _, value in [each.partition("=")]]
         named = [each for each in (*self.command, *options) if each.startswith("/")]

@@ -74,7 +74,7 @@ def web_address(text: str) -> str:
     """Return the URL without a slash at its end.
 
     Raises:
-        ValueError: it is no URL, or has credentials, a query or a fragment.
+        ValueError: it is not a URL, or has credentials, a query or a fragment.
     """
     try:
         parts = split_url(text)

@@ -80,7 +80,7 @@ class ScriptNeeds:
         self._local: set[str] = set()
 
     def add(self, path: str, content: bytes) -> None:
-        """Read a file of the skill; one that is no script is passed over."""
+        """Read a file of the skill; a file that is not a script is skipped."""
         place = PurePosixPath(path)
         self._local |= {place.stem, *place.parts[:-1]}
         text = content[: MAX_SCRIPT_BYTES + 1].decode("utf-8-sig", "replace")

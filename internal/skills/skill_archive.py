@@ -42,7 +42,7 @@ class SkillArchive:
         self._check_names()
 
     def folders(self) -> list[PurePosixPath]:
-        """Return the folders of skills, those in folders with a dot only if there are no others.
+        """Return the folders of skills, folders below one with a dot only if there are no others.
 
         A skill within another one is a part of it.
         """

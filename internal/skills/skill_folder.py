@@ -59,7 +59,7 @@ def read_contents(
 ) -> SkillContents:
     """Read all files of a skill, and keep the content of the file at the relative path `keep`.
 
-    `on_file` receives the path and the content of every file, as it is hashed. Links to files of
+    `on_file` receives the path and the content of every file while it is hashed. Links to files of
     the skill are followed for `keep` only; other links lead nowhere. The skill must be within the
     `boundary`, a folder, whatever links lead to it.
 
@@ -103,7 +103,7 @@ def folder_version(root: Path, now_ns: int) -> FolderVersion | None:
 
 
 def read_file(folder: int, name: str, max_bytes: int) -> tuple[bytes, int] | None:
-    """Return the content of a file in an open folder and its mode, None if it is no regular file.
+    """Return the content of a regular file in an open folder and its mode, otherwise None.
 
     Of a larger file it is one byte more than `max_bytes`.
 

@@ -20,7 +20,7 @@ _MAX_SCANNED_FOLDERS = 5_000
 
 
 class SkillPlace(msgspec.Struct, frozen=True):
-    """A folder with skills. Those of a `shipped` one need no review.
+    """A folder with skills. Skills of a `shipped` place need no review.
 
     `boundary` is the folder that no link may lead out of; None follows the links that the owner
     has made. `is_expected` reports a folder that is missing.
@@ -35,7 +35,7 @@ class SkillPlace(msgspec.Struct, frozen=True):
 class FoundSkill(msgspec.Struct, frozen=True):
     """The folder of a skill, without links if one leads to it, and its name in the place.
 
-    `problem` is why it is none, a sentence; "" for a skill.
+    `problem` is the reason why it is not a skill, a sentence; "" for a skill.
     """
 
     folder: Path

@@ -36,7 +36,8 @@ def decode(content: bytes, declared: str = "") -> tuple[str, TextEncoding]:
 def decode_exactly(content: bytes) -> tuple[str, TextEncoding] | None:
     """Return a text that `encode_exactly` turns into the same bytes again; None if there is none.
 
-    The byte order mark is no part of the text. Bytes that are not valid become lone surrogates.
+    The byte order mark does not belong to the text. Bytes that are not valid become lone
+    surrogates.
     """
     encoding = detect(content)
     mark = _mark_of(content, encoding)

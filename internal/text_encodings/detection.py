@@ -51,7 +51,7 @@ class TextEncoding(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """The line above a text that tells its encoding, "" for UTF-8."""
+        """The line above a text with its encoding, "" for UTF-8."""
         if self.is_utf8:
             return ""
         if self.source == "guess":

@@ -41,7 +41,7 @@ _MAX_NAME_CHARS = 200
 
 
 class _Ignored(Exception):
-    """A file is not used; the text says why."""
+    """A file is not used; the text has the reason."""
 
     def __init__(self, reason: IgnoreReason, text: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class WorkspaceInstructionFiles:
         self._trust = trust
 
     def read(self, workspace: str | None, /) -> FoundInstructions:
-        """Return the owner's file, then those from the repository's root down to the workspace."""
+        """Return the owner's file, then files from the repository's root down to the workspace."""
         ignored: list[IgnoredFile] = []
         texts = [*self._owner(ignored)]
         if workspace is not None and not _is_missing(workspace):
@@ -180,7 +180,7 @@ def read_beginning(root: str, name: str) -> tuple[str, bytes]:
     """Return the real path of a file below a folder, and its beginning up to `MAX_TEXT_BYTES`.
 
     Raises:
-        OSError: it cannot be read, or is no regular file below the folder.
+        OSError: it cannot be read, or is not a regular file below the folder.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -198,7 +198,8 @@ def read_beginning(root: str, name: str) -> tuple[str, bytes]:
 def root_of(workspace: str) -> str:
     """Return the nearest folder with a repository, from the workspace upwards; else the workspace.
 
-    A folder of another user is no root: in `/tmp`, anybody could leave instructions for everybody.
+    A folder of another user is not a root: in `/tmp`, anybody could leave instructions for
+    everybody.
     """
     try:
         users = {os.geteuid(), os.stat(workspace).st_uid}  # noqa: PTH116 - text

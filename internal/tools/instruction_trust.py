@@ -27,7 +27,7 @@ _MAX_TEXTS = 16  # of one file
 
 
 class _Known(msgspec.Struct):
-    """`folders` are those in which commands ran, `texts` the hashes of a file's texts by path."""
+    """`folders` are the folders of commands, `texts` the hashes of a file's texts by path."""
 
     folders: list[str] = []
     texts: dict[str, list[str]] = {}

@@ -248,7 +248,7 @@ def tool(
         idempotent: the call may be repeated when its outcome is unknown.
         timeout_seconds: the time limit of a call; None for the configured value.
         sandboxed: the tool changes and runs nothing except by commands in the sandbox.
-        preview: takes the same arguments and returns what the function would change.
+        preview: takes the same arguments and returns the changes that the function would make.
 
     Raises:
         TypeError: a target is not an argument, or a path or URL argument is not a target.

@@ -1,7 +1,7 @@
 """Text of fetched pages, and why a page has less text than a person would see.
 
 "There is nothing" and "it could not be seen" are different answers: a page without text gets a
-sentence that says which of the two it is, and so does one of which only a part arrived.
+sentence that distinguishes the two, and so does a page that arrived only in part.
 """
 
 import asyncio

@@ -445,7 +445,7 @@ def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | No
 
 
 def _replace(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
-    """Replace a file, or write into one that is a mount point or in a folder that stays as it is.
+    """Replace a file, or write into one that is a mount point or in a folder that stays unchanged.
 
     Raises:
         OSError: it cannot be written.

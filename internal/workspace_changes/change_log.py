@@ -364,6 +364,6 @@ def _view(change: ChangeRecord, key: str) -> FileChange:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as text: bytes that are no UTF-8, and line breaks, as escapes."""
+    """Return a path as text: bytes that are not UTF-8, and line breaks, as escapes."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

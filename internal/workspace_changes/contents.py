@@ -127,7 +127,7 @@ def read_file(folder: int, name: str, limit: int) -> tuple[bytes | None, os.stat
     The content is None if it has more than `limit` bytes.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
     try:

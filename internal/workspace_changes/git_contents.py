@@ -1,8 +1,8 @@
 """Contents that a git repository has already: they need not be read and kept again.
 
-The index of the repository says which tracked files are as they were committed, or added. It is a
-copy of the index that is read, by git in a repository of our own: nothing that the repository
-configures runs.
+The index of the repository shows which tracked files are unchanged since they were committed or
+added. It is a copy of the index that is read, by git in a repository of our own: nothing that the
+repository configures runs.
 """
 
 import os

@@ -128,7 +128,7 @@ def _parts(path: str) -> list[str]:
     """Return the names in a path.
 
     Raises:
-        NotFound: it leads elsewhere, or is no path.
+        NotFound: it leads elsewhere, or is not a path.
     """
     parts = path.split("/") if path else []
     try:

@@ -35,7 +35,7 @@ TEMPORARY_PREFIX = ".larkspur-"
 class FoundEntry(NamedTuple):
     """A regular file or a symbolic link: its name in an open folder, and its path from the root.
 
-    Bytes that are no UTF-8 are surrogates in `path`, as `os.fsdecode` makes them.
+    Bytes that are not UTF-8 are surrogates in `path`, as from `os.fsdecode`.
     """
 
     folder: int
@@ -64,7 +64,7 @@ def walk(
 ) -> WalkReport:
     """Pass every file and link below an open folder to `visit`.
 
-    Files of Larkspur itself, folders named in `SKIPPED_FOLDERS` and those at the paths `skipped`
+    Files of Larkspur itself, folders named in `SKIPPED_FOLDERS` and folders at the paths `skipped`
     are left out. An entry that is removed meanwhile is left out, too.
 
     Raises:

@@ -70,7 +70,7 @@ def read_repository(folder: str) -> Repository:
     """Return the repository whose root is a folder.
 
     Raises:
-        InvalidRequest: it is none, or has no commit.
+        InvalidRequest: it is not a repository, or has no commit.
     """
     check_repository(folder)
     variables = {"GIT_DIR": f"{folder}/.git"}

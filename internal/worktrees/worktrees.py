@@ -117,7 +117,7 @@ class GitWorktrees:
         return tuple(os.fsdecode(row.split(b"\t", 2)[2]) for row in listed.split(b"\0") if row)
 
     def apply(self, repository: str, patch: bytes, /) -> None:
-        """Change the files of a repository as a patch says."""
+        """Apply a patch to the files of a repository."""
         _apply(repository, patch)
 
     def release(self, folder: str, /) -> None:

@@ -60,7 +60,7 @@ class Artifact(msgspec.Struct, frozen=True):
 class ArtifactFilter(NamedTuple):
     """Which artifacts a list contains. `text` is part of the name or the caption, in any case.
 
-    `versions`: also those versions of a name that a newer one replaced.
+    `versions`: including the versions of a name that a newer one replaced.
     """
 
     session_id: SessionId | None = None
@@ -86,7 +86,7 @@ class ManifestEntry(msgspec.Struct, frozen=True):
 
 
 def names_file(text: str, path: str) -> bool:
-    """Return True if a text contains the name of a file, as it is or in the form of an address."""
+    """Return True if a text contains the name of a file, unchanged or in the form of an address."""
     name = posixpath.basename(path)
     return name in text or quote(name) in text
 

@@ -37,7 +37,7 @@ _EDIT = "edit:"
 
 
 def edit_id(message_id: str, version: str) -> str:
-    """Return the id under which an edit of a message is stored; `version` tells its edits apart."""
+    """Return the id under which an edit of a message is stored; `version` identifies the edit."""
     return f"{_EDIT}{message_id}:{version}"
 
 
@@ -177,7 +177,7 @@ class AcceptedMessage(NamedTuple):
 class MessageMark(NamedTuple):
     """A reaction of the bot on a message that a run received, by its id in the channel.
 
-    `is_done`: the message was carried out, so that a last reaction says so.
+    `is_done`: the message was carried out, so that a last reaction shows it.
     """
 
     number: int

@@ -238,7 +238,7 @@ class ModelKeyRejected(ModelError):
 class ModelUnavailable(ModelError):
     """The model could not be reached or stayed overloaded; the run can be resumed.
 
-    `retry_after` is the wait in seconds that the provider requests, None if it does not say.
+    `retry_after` is the wait in seconds that the provider requests, None if it is unknown.
     """
 
     default_code: ClassVar[str] = "model_unavailable"

@@ -116,7 +116,7 @@ def user_message(text: str, images: Iterable[Image] = ()) -> Message:
 
 
 def without_refused(message: Message) -> Message:
-    """Return a message as it is sent: a note in place of the words of a person that were refused.
+    """Return the sent form of a message: a note in place of refused words of a person.
 
     Of a refused run nothing else is left.
     """

@@ -99,14 +99,14 @@ class Question(msgspec.Struct, frozen=True):
     """A question to a person.
 
     The Turn of the run asks it, except a `recovery` question: the run cannot continue by itself,
-    and a person decides whether it is tried again. `options` are answers to choose from, several
-    if `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
+    and a person decides whether it is tried again. `options` are answers to choose from, several if
+    `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
     `calls` are the calls of an approval question, `plan` is the plan of a plan question. `targets`
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
-    `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
-    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task
-    itself. `is_for_others`: when it was asked, nobody in the chat of the task was allowed to answer
-    it. Then `recipients`, users of the chat service, get a copy in their direct chats.
+    `reason_code` is the reason why a run cannot continue, for other languages: an `error_code`, or
+    `crashed`. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for
+    the task itself. `is_for_others`: when it was asked, nobody in the chat of the task was allowed
+    to answer it. Then `recipients`, users of the chat service, get a copy in their direct chats.
     """
 
     id: QuestionId
@@ -193,7 +193,7 @@ def _approval_title(items: tuple[ApprovalItem, ...]) -> str:
 
 
 def count_actions(items: Iterable[ApprovalItem]) -> list[tuple[Action, int]]:
-    """Return how many calls do what, in the order of the first of each."""
+    """Return the number of calls with each action, in the order of the first of each."""
     return list(Counter(item.action for item in items).items())
 
 

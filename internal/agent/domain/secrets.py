@@ -5,7 +5,7 @@ Every secret is registered where it is read or received: by the type of secret s
 (`LarkspurError`), an event (`encode_envelope`), a row (the database driver), a line of the log
 (`LineFormatter`), the reply of a model or the result of a tool call.
 
-A secret is found as it is, URL-quoted, escaped for JSON or HTML, and within base64. Values that
+A secret is found unchanged, URL-quoted, escaped for JSON or HTML, and within base64. Values that
 are too short, or a word such as `not-needed`, are not masked: that would damage other text.
 """
 

@@ -32,9 +32,9 @@ class StoredFile(NamedTuple):
 class Attachments(Protocol):
     """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`.
 
-    Every method that stores raises StoreUnavailable if the disk cannot be written, and what
-    `register` raises. Nothing was stored then. Every method raises FilesUnavailable if another
-    service stores the files and does not answer.
+    Every method that stores raises StoreUnavailable if the disk cannot be written, and any
+    exception of `register`. Nothing was stored then. Every method raises FilesUnavailable if
+    another service stores the files and does not answer.
     """
 
     async def put(

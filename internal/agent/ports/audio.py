@@ -59,7 +59,7 @@ class AudioReader(Protocol):
         """Return the words of a recording.
 
         Raises:
-            AudioNotTranscribed: there are none; the sentence says why.
+            AudioNotTranscribed: there are none; the message has the reason.
             OSError: the file cannot be read.
         """
         ...

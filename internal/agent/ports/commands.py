@@ -49,7 +49,7 @@ class BackgroundCommands(Protocol):
     def of_session(self, session_id: SessionId) -> list[BackgroundCommand]:
         """Return the commands of a session that run or ended lately, oldest first.
 
-        Those of earlier processes with the same data folder are among them.
+        Commands of earlier processes with the same data folder are included.
         """
         ...
 

@@ -22,7 +22,7 @@ class DocumentText(msgspec.Struct, frozen=True):
         parts: the number of pages, slides, sheets, chapters or entries; 1 if there are none.
         next_offset: where the following text begins, None at the end of the document.
         total: the number of characters of the whole text, None if counting them took too long.
-        encoding: the encoding of the file, None if its bytes are no text.
+        encoding: the encoding of the file, None if its bytes are not text.
     """
 
     text: str
@@ -97,7 +97,7 @@ class DocumentReader(Protocol):
         """Return the text from character `offset` on. Also reads plain text, but no pictures.
 
         Raises:
-            DocumentUnreadable: the file has no text that can be read; the sentence says why.
+            DocumentUnreadable: the file has no text that can be read; the message has the reason.
         """
         ...
 
@@ -107,7 +107,7 @@ class DocumentReader(Protocol):
         Of a PDF a page is returned, such as of a scanned one; pages are counted from 1.
 
         Raises:
-            DocumentUnreadable: it is no picture, or cannot be read; the sentence says why.
+            DocumentUnreadable: it is not a picture, or cannot be read; the message has the reason.
         """
         ...
 
@@ -117,6 +117,6 @@ class DocumentReader(Protocol):
         The charset is "" if the server declares none.
 
         Raises:
-            DocumentUnreadable: it cannot be converted; the sentence says why.
+            DocumentUnreadable: it cannot be converted; the message has the reason.
         """
         ...

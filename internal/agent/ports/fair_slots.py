@@ -56,7 +56,7 @@ class FairSlots:
             del self._used[person]
 
     def _give(self) -> None:
-        """Give free places to those who wait; who gets one is the last next time."""
+        """Give free places to waiting people; who gets one is the last next time."""
         while (person := next(filter(self._is_next, self._waiting), None)) is not None:
             waiting = self._waiting.pop(person)
             self._count(person, 1)

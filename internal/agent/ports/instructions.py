@@ -1,4 +1,4 @@
-"""Instructions: standing texts that a model follows besides its profile, and where they are kept.
+"""Instructions: standing texts that a model follows besides its profile, and their storage.
 
 They grant no permission and configure nothing.
 """
@@ -72,9 +72,9 @@ class InstructionFiles(Protocol):
     """The instruction files of the owner and of a folder."""
 
     def read(self, workspace: str | None, /) -> FoundInstructions:
-        """Return the owner's file, then those from the repository's root down to the workspace.
+        """Return the owner's file, then the files from the repository's root down to the workspace.
 
-        Without a workspace it is only the owner's file. A missing file is no problem. At most the
-        bound of a file is read. Blocks: call it in a thread.
+        Without a workspace it is only the owner's file. A missing file is not a problem. At most
+        the bound of a file is read. Blocks: call it in a thread.
         """
         ...

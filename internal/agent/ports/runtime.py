@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class ProcessIdentity(NamedTuple):
-    """A process, told apart from any other that has the same pid at another time or elsewhere.
+    """A process, distinguished from others that have the same pid at another time or elsewhere.
 
     Attributes:
         name: a unique name, such as `gateway-2ABc…`.

@@ -142,7 +142,7 @@ class WorkspaceFiles(Protocol):
 
         Raises:
             ToolError: a path leads outside, one of the rules `deny` forbids to read or share it, it
-                is no file that a tool may read, or it cannot be stored. Files before it may be
+                is not a file that a tool may read, or it cannot be stored. Files before it may be
                 stored; they are removed with the session.
         """
         ...

@@ -143,9 +143,9 @@ class Worktrees(Protocol):
         ...
 
     def apply(self, repository: str, patch: bytes, /) -> None:
-        """Change the files of a repository as a patch says.
+        """Apply a patch to the files of a repository.
 
-        The index and the branches stay as they are.
+        The index and the branches stay unchanged.
 
         Raises:
             InvalidRequest: the folder is not a repository.
@@ -186,7 +186,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is False if the workspace was
-    too large to look at all of it, or replaced.
+    too large to be walked completely, or replaced.
     """
 
     changes: tuple[FileChange, ...] = ()
@@ -197,8 +197,8 @@ class FileChanges(msgspec.Struct, frozen=True):
 class ChangeDiff(msgspec.Struct, frozen=True):
     """The difference between the states of a file before and after a run.
 
-    `note` says why `text` is empty or cut: `secret` by its name, `binary`, `not_kept` because the
-    file is too large, or `cut`.
+    `note` is the reason why `text` is empty or cut: `secret` by its name, `binary`, `not_kept`
+    because the file is too large, or `cut`.
     """
 
     change: FileChange

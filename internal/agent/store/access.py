@@ -70,7 +70,7 @@ class RoleStore:
 
 
 class AuditStore:
-    """The audit log. Only retention deletes its entries, if the settings say so."""
+    """The audit log. Only retention deletes its entries, according to the settings."""
 
     def add(self, entry: AuditEntry, /) -> Write[None]:
         """Append an entry."""

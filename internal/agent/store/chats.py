@@ -200,7 +200,7 @@ class InboxStore:
         return bool(rows)
 
     def accept_edited(self, message: InboundMessage, /) -> Write[bool]:
-        """Insert a message as it is after an edit, or make it accepted again with this content.
+        """Insert a message in its edited form, or accept it again with this content.
 
         False when it was assigned to a run, or set aside.
         """
@@ -424,7 +424,7 @@ class InboxStore:
         return [each for each in states if each.channel not in {TASKS_CHANNEL, TASK_ENDS_CHANNEL}]
 
     def get_waiting(self, session_id: SessionId, number: int, /) -> Read[StoredMessageState | None]:
-        """Return a message of a session that was assigned to a run, whatever became of it."""
+        """Return a message of a session that was assigned to a run, in any state."""
         rows = yield Statement("waiting_message", (session_id, number))
         return _waiting(rows[0]) if rows else None
 

@@ -1,4 +1,4 @@
-"""Checkpoints: Turns as they are stored, with their messages apart because they only grow."""
+"""Checkpoints: Stored Turns. Their messages are stored apart because they only grow."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

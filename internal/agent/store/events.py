@@ -269,7 +269,7 @@ class _AllRows:
 
 
 class _SessionRows:
-    """The rows of a session's events: first those in the earlier form, then the others.
+    """The rows of a session's events: events in the earlier form first.
 
     One statement for both would take a quarter more time for a row.
     """
@@ -297,7 +297,7 @@ _STEP_ROWS = 200
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if a text stands in JSON as it is."""
+    """Return True if a text needs no escapes in JSON."""
     return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
 
 

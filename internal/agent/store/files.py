@@ -1,4 +1,4 @@
-"""Which attachments are used, the files that are to be removed, and the hosts that have files."""
+"""Uses of attachments, files to remove, and the hosts that have files."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -137,8 +137,8 @@ class FileStore:
     def begin_removal(self, sha256: str, now: str, /, *, lost_before: str) -> Write[bool]:
         """Begin to remove an attachment, unless it is used or another process removes it.
 
-        A removal that began before the time `lost_before` is taken over. That of a used file is
-        dropped, as long as nobody has begun it.
+        A removal that began before the time `lost_before` is taken over. The removal of a used file
+        is dropped, as long as nobody has begun it.
         """
         used = yield from self._is_used(sha256)
         rows = yield Statement("file_removal", ("attachment", sha256))
@@ -277,7 +277,7 @@ class HostStore:
         return bool(rows)
 
     def list_stranded(self, seen_before: str, limit: int, /) -> Read[list[StrandedRun]]:
-        """Return queued runs whose host was last seen before a time, and nobody was told."""
+        """Return queued runs whose host was last seen before a time, without a notice so far."""
         rows = yield Statement("runs_of_missing_hosts", (seen_before, limit))
         return [StrandedRun._make(row) for row in rows]
 

@@ -246,7 +246,7 @@ def _known_first(known: Sequence[StoredMessage], list_page: _Pages) -> _Pages:
 
 
 def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
-    """Return messages as they are in a part, newest first: more than fit into it, or all."""
+    """Return messages in the form of a part, newest first: more than fit into it, or all."""
     rows: list[StoredMessage] = []
     tokens = 0
     while tokens <= part.budget and before not in {0, 1}:  # numbers count from 1

@@ -162,7 +162,7 @@ class RunStore:
     def get_ready_crashed(
         self, owner: str, now: str, /, *, host: str = "", except_crashes: int = 0
     ) -> Read[Run | None]:
-        """Return the run to start next of those whose process died while it executed them.
+        """Return the run to start next among the runs whose process died while it executed them.
 
         Runs with `except_crashes` are left out. `host` is as for `list_ready`.
         """

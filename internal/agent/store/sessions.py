@@ -200,7 +200,7 @@ class SessionStore:
         yield Statement("mark_session", (session_id, marks.pinned, marks.archived, seen))
 
     def add_task(self, task: Task, title: str, *, one_shot: bool) -> Write[None]:
-        """Count a new task that is no subtask; `title` is for a session that has none."""
+        """Count a new task that is not a subtask; `title` is for a session that has none."""
         workspace = storable(task.spec.workspace)
         spec = (task.spec.policy.mode, task.spec.plan_review)
         values = (task.session_id, task.created, task.id, workspace, storable(title), one_shot)
@@ -253,7 +253,8 @@ class SessionStore:
     ) -> Read[list[StoredMessage]]:
         """Return messages before a number, newest first.
 
-        Those that a content filter refused are a note, or empty, unless they are read `as_written`.
+        Messages that a content filter refused are a note, or empty, unless they are read
+        `as_written`.
         """
         rows = yield Statement("messages_before", (session_id, _top(before), limit))
         return _stored(rows, as_written=as_written)
@@ -299,7 +300,7 @@ def _top(before: int | None) -> int:
 
 
 def _stored(rows: Sequence[Row], *, as_written: bool = False) -> list[StoredMessage]:
-    """Return the messages of rows. Those of one run share its id and time."""
+    """Return the messages of rows. Messages of one run share its id and time."""
     shared: dict[str, str] = {}
     stored: list[StoredMessage] = []
     for number, run_id, kind, message, created in rows:

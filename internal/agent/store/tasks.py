@@ -209,12 +209,12 @@ class SubtaskStore:
         return [read_run(row) for row in rows]
 
     def list_unreported(self, run_id: RunId, /) -> Read[list[TaskId]]:
-        """Return the ended subtasks of a run that nobody was told about, oldest first."""
+        """Return the ended subtasks of a run that were not reported yet, oldest first."""
         rows = yield Statement("unreported_tasks", (run_id,))
         return [TaskId(task_id) for (task_id,) in rows]
 
     def mark_reported(self, task_ids: Iterable[TaskId], /) -> Write[None]:
-        """Store that the ends of subtasks were told."""
+        """Store that the ends of subtasks were reported."""
         yield Batch("mark_task_reported", [(task_id,) for task_id in task_ids])
 
     def get_cost(self, root_task_id: TaskId, /) -> Read[float]:

@@ -161,7 +161,7 @@ def npm_name(specifier: str) -> str:
 
 
 def hosts_of(packages: Sequence[str], ecosystem: Ecosystem) -> tuple[str, ...]:
-    """Return the hosts from which packages come that are no names of the registry."""
+    """Return the hosts of packages that are not names in the registry."""
     found: list[str] = []
     for package in packages:
         if match := _HOST.search(package):

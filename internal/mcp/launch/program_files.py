@@ -37,7 +37,7 @@ class ProgramFiles:
     """Collects the paths that must be readable in addition to the default view of a command.
 
     Args:
-        readable: absolute paths that the command sees besides the programs of the machine.
+        readable: absolute paths that the command sees in addition to the programs of the machine.
         path: the PATH of the command.
         own_path: the PATH of the person, in which programs are looked up that `path` lacks.
         home: the home folder of the person, which is never made readable as a whole.
@@ -59,7 +59,7 @@ class ProgramFiles:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The paths to make readable, without those inside of others."""
+        """The paths to make readable, without paths inside of others."""
         added = sorted(self._added)
         return tuple(str(path) for path in added if not any(one in path.parents for one in added))
 

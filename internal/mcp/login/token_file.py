@@ -26,7 +26,7 @@ class LoginKey(msgspec.Struct, frozen=True):
 
 
 class SealedLogin(msgspec.Struct, frozen=True):
-    """A login as it is stored. `sealed` is base64."""
+    """A stored login. `sealed` is base64."""
 
     key: LoginKey
     sealed: str

@@ -186,7 +186,7 @@ class LaunchedCommand:
         return SandboxResult(exited[0] if exited else -signal.SIGKILL, timed_out)
 
     def _reported(self, name: str) -> list[int] | None:
-        """Return the numbers of a report, None if there is none."""
+        """Return the numbers of a report, None without one."""
         for line in self._reports.decode("ascii").splitlines():
             word, *numbers = line.split()
             if word == name:

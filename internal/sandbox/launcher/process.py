@@ -24,7 +24,7 @@ class Launcher:
     Commands that are still running are not affected: each has a supervisor of its own.
 
     Args:
-        program: what the process runs.
+        program: the program of the process.
         timeout_seconds: how long a command may wait until it is started.
     """
 

@@ -1,4 +1,4 @@
-"""Permitted hosts as they are, for programs of a command that know no proxy.
+"""Direct connections to permitted hosts, for programs without proxy support.
 
 In the namespace of the command a socket listens on the address and the port of each permitted
 host. Its connections are joined to this host by the proxy, which decides whether they may be: an

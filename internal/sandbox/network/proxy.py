@@ -243,7 +243,7 @@ def _parse(head: bytes) -> _Request:
     """Return the request of a head.
 
     Raises:
-        RefusedConnection: it is no request to a proxy.
+        RefusedConnection: it is not a request to a proxy.
     """
     line, _, fields = head.partition(b"\r\n")
     match = _REQUEST_LINE.fullmatch(line)
@@ -284,7 +284,7 @@ def _kept_fields(fields: bytes) -> list[bytes]:
     """Return the header lines that a server gets.
 
     Raises:
-        RefusedConnection: a line is no field, or could be read as several.
+        RefusedConnection: a line is not a field, or could be read as several.
     """
     kept = []
     for line in filter(None, fields.split(b"\r\n")):

@@ -40,7 +40,7 @@ class DatabaseMaintenance(Protocol):
     def source(self) -> AbstractAsyncContextManager[TableConnection]:
         """Open the tables for a move. No other process can change them until the block ends.
 
-        The schema is migrated first. What the block writes is committed at its end.
+        The schema is migrated first. Changes of the block are committed at its end.
 
         Raises:
             Conflict: another process uses the database.

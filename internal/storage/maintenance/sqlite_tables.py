@@ -112,7 +112,7 @@ async def open_snapshot(path: Path) -> AsyncGenerator[SqliteTables]:
 async def open_source(path: Path) -> AsyncGenerator[SqliteTables]:
     """Open a file for a move. No other process can use it until the block ends.
 
-    The schema is migrated first. What the block writes is committed at its end.
+    The schema is migrated first. Changes of the block are committed at its end.
 
     Raises:
         Conflict: another process has the file open.

@@ -84,7 +84,7 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
     Raises:
         StoreError, RequestError: a statement failed.
         ServerFailed: the server or the connection failed.
-        Exception: whatever the work raises.
+        Exception: any exception of the work.
     """
     generator = work()
     execution = _Execution(connection, queries)

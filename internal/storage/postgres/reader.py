@@ -65,7 +65,7 @@ class Readers:
         await disconnect(connection)
 
     async def _next(self, connection: Connection | None) -> PendingWork | None:
-        """Return the next read, None at the end. End the transaction if there is none for long."""
+        """Return the next read, None at the end. End an unused transaction after a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_IDLE_SECONDS):
                 return await self._queue.get()

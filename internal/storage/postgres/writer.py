@@ -51,8 +51,8 @@ class _CommitLost(Exception):
 class PostgresWriter:
     """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions, `state` says whether the last one succeeded. `put` may be
-    called from any thread; everything else belongs to the loop of the writer.
+    `commits` counts the transactions, `state` has the success of the last one. `put` may be called
+    from any thread; everything else belongs to the loop of the writer.
     """
 
     def __init__(

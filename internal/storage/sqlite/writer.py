@@ -39,7 +39,7 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
     Raises:
         sqlite3.Error: disk, file or lock failed.
         StoreError, Conflict: a statement failed.
-        Exception: whatever the work raises.
+        Exception: any exception of the work.
     """
     generator = work()
     query = ""
@@ -82,9 +82,9 @@ _MAX_GROUP_SECONDS = 0.05
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions, `state` says whether the last one succeeded. After a failed
-    sync, damage, or when the file was moved or replaced, every further write fails: the content of
-    the disk is uncertain until it is reopened.
+    `commits` counts the transactions, `state` has the success of the last one. After a failed sync,
+    damage, or when the file was moved or replaced, every further write fails: the content of the
+    disk is uncertain until it is reopened.
 
     Args:
         on_foreign_commit: is called in the loop after other processes have committed.

@@ -70,7 +70,7 @@ class ConfigurationSnapshot:
         self._files = _all_files(self.found)
 
     def report(self) -> list[str]:
-        """Return the files that are new or different now, whatever process changed them.
+        """Return the files that are new or different now, no matter which process changed them.
 
         Names are relative to the working folder; invisible characters are escaped. If folders were
         made until there are too many, the first one that was not searched is named, with `/…`.

@@ -123,7 +123,7 @@ def _open(root: str, parts: tuple[str, ...]) -> int:
 
 
 def _names_files(folder: int) -> bool:
-    """Return True if the configuration of a repository says where its files are."""
+    """Return True if the configuration of a repository sets the place of its files."""
     try:
         file = os.open("config", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:

@@ -41,7 +41,7 @@ POLLING_HINT = (
 
 
 class SubtaskResult(NamedTuple):
-    """A subtask, its run, and the files that it and those below it made."""
+    """A subtask, its run, and the files that it and its own subtasks made."""
 
     task: Task
     run: Run

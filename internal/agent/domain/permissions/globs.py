@@ -1,7 +1,7 @@
 """Globs for paths: `*` and `?` within one segment, `**` across segments, `[*]` for the character.
 
-A glob is a state machine whose states are the bits of one number. Matching takes one pass over the
-path, whatever the glob and the path hold: a regular expression with several stars would backtrack.
+A glob is a state machine whose states are the bits of one number. Matching always takes one pass
+over the path: a regular expression with several stars would backtrack.
 """
 
 import re

@@ -120,7 +120,7 @@ class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
     """A person must approve. `rules` together would allow this call; () if none may be offered.
 
     `reason_detail` is the part of the reason that the call itself does not show; `code` and `about`
-    say the same, see `MissingPermission`.
+    are the same in another form; see `MissingPermission`.
     """
 
     reason: str

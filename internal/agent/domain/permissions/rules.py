@@ -55,7 +55,7 @@ _OF_THE_SYSTEM = ("/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var"
 
 
 class RuleError(InvalidRequest, ValueError):  # a ValueError, so that msgspec reports it as bad data
-    """A permission rule that cannot be parsed. The message says why and gives an example."""
+    """A permission rule that cannot be parsed. The message has the reason and an example."""
 
 
 def check_rule_lengths(rules: Iterable[str]) -> None:
@@ -268,7 +268,7 @@ def parse_outside_pattern(pattern: str, text: str) -> OutsidePattern:
     """Parse an absolute path; `text` is the rule, for the error message.
 
     Raises:
-        RuleError: it is none, or commands can never have it.
+        RuleError: it is invalid, or commands can never have it.
     """
     is_plain = pattern.isprintable() and not find_invisible(pattern) and "*" not in pattern
     is_absolute = pattern.startswith("/") and ".." not in pattern.split("/")

@@ -69,7 +69,7 @@ def repair_calls(
     *,
     is_cut: bool = False,
 ) -> RepairedParts:
-    """Return the parts of a reply with every call as it is meant.
+    """Return the parts of a reply with repaired calls.
 
     The last call of a reply that `is_cut` at the output limit keeps arguments that are not whole.
     A call of `use_tool` becomes the call that it stands for.
@@ -286,7 +286,7 @@ class _ArgumentRepair:
         return "path" in name.lower() if self._is_foreign else name in self._paths
 
     def _local_path(self, text: str) -> str:
-        """Return the path of a `file` URL of this machine; any other text as it is."""
+        """Return the path of a `file` URL of this machine; any other text unchanged."""
         if text[:7].lower() != "file://":
             return text
         try:
@@ -314,7 +314,7 @@ class _ArgumentRepair:
         return None
 
     def _types(self, schema: Mapping[str, Any], depth: int = 0) -> _Types:
-        """Return the JSON types that a schema takes, None if it does not say."""
+        """Return the JSON types that a schema takes, None if they are unspecified."""
         match schema:
             case {"type": str(kind)}:
                 return frozenset({kind})
@@ -365,7 +365,7 @@ def _read_objects(raw: str) -> tuple[list[dict[str, Any]], list[RepairKind]] | N
 
 
 def _decoded_again(value: object) -> object:
-    """Return the value that a JSON text holds; any other value as it is."""
+    """Return the value that a JSON text holds; any other value unchanged."""
     return _decode(value) if isinstance(value, str) else value
 
 

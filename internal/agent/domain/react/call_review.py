@@ -151,8 +151,8 @@ class ReviewState(msgspec.Struct, frozen=True):
 class CallReview(msgspec.Struct):
     """The result. A call without a result and without a pending approval may run.
 
-    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts those
-    that were returned to the model for another reply.
+    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts the
+    calls that were returned to the model for another reply.
     """
 
     plan: Plan | None

@@ -135,7 +135,7 @@ class MergedMessages:
         return len(self._weighed)
 
     def add(self, added: Iterable[WeighedMessage]) -> None:
-        """Add messages; those without parts are left out."""
+        """Add messages; messages without parts are left out."""
         for each in added:
             last = self._weighed[-1] if self._weighed else None
             if not each.message.parts:
@@ -282,7 +282,7 @@ def shorten_results(message: Message, max_chars: int) -> Message:
 
 
 def _shorten_results(message: Message, max_chars: Callable[[str], int | None]) -> Message:
-    """Shorten the result of each call to its number of characters; None leaves it as it is."""
+    """Shorten the result of each call to its number of characters; None leaves it unchanged."""
     parts = (
         ToolResult(part.call_id, _shortened_result(part, limit), part.failed, (), part.wire_id)
         if isinstance(part, ToolResult) and (limit := max_chars(part.call_id)) is not None

@@ -104,10 +104,10 @@ def found_tools(deferred: Sequence[ToolSpec], messages: Iterable[Message]) -> tu
 
 
 def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
-    """Return the call that a call of `use_tool` stands for; any other call as it is.
+    """Return the call that a call of `use_tool` stands for; any other call unchanged.
 
-    A call of `use_tool` that is not valid, or names no deferred tool, is left as it is. Some models
-    send the arguments as text.
+    A call of `use_tool` that is not valid, or names no deferred tool, is left unchanged. Some
+    models send the arguments as text.
     """
     if call.name != UseToolCall.tool:
         return call

@@ -104,7 +104,7 @@ class Part(NamedTuple):
     shorten: Callable[[Message], Message] | None = None
 
     def shortened(self, row: StoredMessage) -> StoredMessage:
-        """Return a message as it is in this part."""
+        """Return a message in the form of this part."""
         if self.shorten is None or (message := self.shorten(row.message)) is row.message:
             return row
         return msgspec.structs.replace(row, weighed=weigh(message))

@@ -60,7 +60,7 @@ class InputField(msgspec.Struct, frozen=True):
 
 
 class InputForm(msgspec.Struct, frozen=True):
-    """A form. `key` identifies it to the tool. With a `url`, people open that and say when done."""
+    """A form. `key` identifies it to the tool. With a `url`, people open it, then confirm."""
 
     key: str
     message: str

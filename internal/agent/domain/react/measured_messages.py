@@ -40,7 +40,7 @@ class MessageSelection:
 
     @property
     def request(self) -> RequestMessages:
-        """The messages as they are sent."""
+        """The messages in the form that is sent."""
         self._request = self._request or self._sent.request()
         return self._request
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 
 class TableSize(NamedTuple):
-    """A table, its rows, and its bytes with indexes; None if the database does not tell."""
+    """A table, its rows, and its bytes with indexes; None if the database does not report it."""
 
     name: str
     rows: int

@@ -1,4 +1,4 @@
-"""Markdown as rich renderables, one per block, that tell which of their rows are final.
+"""Markdown as rich renderables, one per block, that know which of their rows are final.
 
 rich lays out text, tables and code. Three things differ from `rich.markdown.Markdown`, because rows
 are printed while the text still grows: the marker of a list item does not depend on later items,
@@ -362,7 +362,7 @@ def _inline_text(children: Iterable[Token]) -> BrokenText:
 
 
 def _unnamed_target(address: str, start: int, text: str) -> str:
-    """Return where the link that starts at an offset of the text leads unless its text says it."""
+    """Return the target of the link at an offset of the text, unless its text is the target."""
     if text[start:] not in {address, address.removeprefix("mailto:")}:
         return address
     host_after_user = _HOST_AFTER_USER.match(address)

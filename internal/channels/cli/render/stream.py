@@ -18,7 +18,7 @@ _MIN_INDENTED_WIDTH = 16
 
 
 class StreamRows(NamedTuple):
-    """Rows to print now, once and for good, and those to show below until the next call."""
+    """Rows to print now, permanently, and rows to show below until the next call."""
 
     final: list[Fragments]
     tail: list[Fragments]

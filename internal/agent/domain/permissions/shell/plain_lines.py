@@ -1,9 +1,9 @@
 """A command text without here-documents and continued lines, for the parser.
 
 The grammar of tree-sitter-bash misreads here-documents in many positions. A shell finds them by
-simple rules on lines, so they are found here and taken out; those with substitutions are returned
-as quoted words. `"$(cat <<'E' …)"`, the way to write a text of several lines as one word, becomes
-that text.
+simple rules on lines, so they are found here and taken out; here-documents with substitutions are
+returned as quoted words. `"$(cat <<'E' …)"`, the way to write a text of several lines as one word,
+becomes that text.
 
 Unknown syntax ends the attempt: the text is then parsed unchanged, and the checks of the parser
 decide. This reader never removes anything that a shell could read as a command.
