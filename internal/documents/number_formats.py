@@ -167,7 +167,7 @@ def _digits(text: str, value: float, section: _Section) -> str:
 
 
 def _date_or_time(value: float, section: _Section, *, since_1904: bool) -> str:
-    """Return a date, a time or both; "" if it has no such value."""
+    """Return a date, a time or both; "" if the number is not one."""
     if section.elapsed:
         return _duration(value)
     letters = section.letters

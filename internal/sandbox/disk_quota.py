@@ -68,7 +68,7 @@ class QuotaSandbox:
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        """The quota of the sandbox."""
+        """The capabilities of the sandbox."""
         return self._sandbox.capabilities
 
     @capabilities.setter

@@ -21,7 +21,7 @@ McpToolState = Literal["offered", "not reviewed", "changed since its review"]
 class McpToolSummary(msgspec.Struct, frozen=True):
     """A tool of a server. `name` is the one for the model and for rules.
 
-    `description` has escapes for hidden characters. `state` shows whether it is offered.
+    `description` has escapes for hidden characters. `state` says whether it is offered.
     """
 
     name: str

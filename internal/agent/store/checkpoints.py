@@ -1,4 +1,4 @@
-"""Checkpoints: Stored Turns. Their messages are stored apart because they only grow."""
+"""Checkpoints: stored Turns. Their messages are stored apart because they only grow."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
