@@ -67,7 +67,7 @@ class CommandHandlers:
         context = self._context(message)
         match command:
             case UnknownCommand(word):
-                sentence = _reject(word, message.phrases)
+                sentence = _describe_unknown(word, message.phrases)
                 return CommandResult(f"{sentence}\n\n{_help(context)}")
             case ChatCommand(name, argument):
                 return await _carry_out(_BY_NAME[name], context, argument)
@@ -144,7 +144,7 @@ def find_similar(word: str) -> str:
     return f"/{found[0]}" if found else ""
 
 
-def _reject(word: str, phrases: ChatPhrases) -> str:
+def _describe_unknown(word: str, phrases: ChatPhrases) -> str:
     if nearest := find_similar(word):
         return phrases("unknown_command", command=word, nearest=nearest)
     return phrases("no_such_command", command=word)
@@ -167,7 +167,7 @@ async def _approve(context: ChatContext, argument: str) -> ChatReply:
     return await context.answers.approve(argument, context.message)
 
 
-async def _reject_question(context: ChatContext, argument: str) -> ChatReply:
+async def _reject(context: ChatContext, argument: str) -> ChatReply:
     return await context.answers.reject(argument, context.message)
 
 
@@ -180,7 +180,7 @@ CHAT_COMMANDS: tuple[ChatCommandSpec, ...] = (
     ChatCommandSpec("resume", resume, changes=True),
     ChatCommandSpec("questions", _list_questions),
     ChatCommandSpec("approve", _approve, changes=True),
-    ChatCommandSpec("reject", _reject_question, changes=True),
+    ChatCommandSpec("reject", _reject, changes=True),
     ChatCommandSpec("plan", review_plans, Arguments(choices=("on", "off")), right="operate"),
     ChatCommandSpec("model", set_model, right="operate"),
     ChatCommandSpec("profile", set_profile, right="operate"),
