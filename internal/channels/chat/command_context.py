@@ -23,9 +23,9 @@ from internal.channels.chat.answers import (
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.commands.command import Command
 from internal.channels.commands.records import ListedMcpServer, ListedSkill
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.commands import CommandTexts
+from internal.settings.chat import ChatChannelSettings
 
 MAX_LISTED_TASKS, MAX_TASK_LENGTH = 10, 100
 _MAX_ROWS = 30

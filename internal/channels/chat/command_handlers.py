@@ -37,9 +37,9 @@ from internal.channels.chat.task_commands import (
 )
 from internal.channels.commands.command import Arguments
 from internal.channels.commands.registry import COMMANDS
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 from internal.i18n.commands import command_words
+from internal.settings.chat import ChatChannelSettings
 
 _MIN_SIMILARITY = 0.75
 

@@ -15,6 +15,7 @@ from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
 from internal.channels.cli.id_lookup import find_id
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.task_tree import tree_rows
@@ -31,7 +32,6 @@ from internal.channels.cli.repl.commands.context import (
 from internal.channels.cli.repl.commands.conversation import clear, compact, context_use, copy
 from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init, instructions
-from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.commands.command import Arguments, Value, Values
 from internal.channels.commands.registry import COMMANDS
 from internal.channels.network_choice import (
