@@ -733,7 +733,9 @@ def _coordinator(
         run_services,
         preparer=RunPreparer(
             run_services,
-            make_prompt_builder(services, sandbox, tools, lessons),
+            make_prompt_builder(
+                services, sandbox, tools, capabilities=capabilities, lessons=lessons
+            ),
             input_files,
             folders=folders,
             messages=MessageCache(agent.message_cache_bytes),

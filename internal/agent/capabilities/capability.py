@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
@@ -89,10 +90,25 @@ class CallReport(msgspec.Struct, frozen=True):
 CallNext = Callable[[], Awaitable[CallReport]]
 
 
+def _unchanged(draft: RunDraft) -> RunDraft:
+    return draft
+
+
 class Capability:
     """A feature that takes part in runs. The base does nothing at each point."""
 
     name: ClassVar[str]
+
+    def contribute(self, _scope: PromptScope, /) -> DraftChange:
+        """Read the files that a new run needs, and return what changes its draft.
+
+        Blocks: it is called in a thread, together with those of other capabilities, or where all
+        folders are on local disks and reading was fast the last time.
+
+        Raises:
+            LarkspurError: the run cannot be prepared; it fails with this sentence.
+        """
+        return _unchanged
 
     async def enter(self, _run: RunContext, /) -> None:
         """Prepare this process for an attempt of a run.

@@ -17,6 +17,7 @@ from internal.agent.capabilities.capability import (
     ReviewedCall,
     RunCall,
 )
+from internal.agent.capabilities.run_draft import DraftChange, PromptScope
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
@@ -30,6 +31,7 @@ class Capabilities:
     """All capabilities. Each point knows those that name it; the others are not called."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
+        self._contribute = _naming(members, Capability.contribute)
         self._enter = _naming(members, Capability.enter)
         self._before_batch = _naming(members, Capability.before_batch)
         self._ending = _naming(members, Capability.ending)
@@ -38,6 +40,10 @@ class Capabilities:
         self._around_call = _naming(members, Capability.around_call)
         self._observe = _naming(members, Capability.observe)
         self._leave = _naming(members, Capability.leave)
+
+    def contribute(self, scope: PromptScope) -> list[DraftChange]:
+        """Return what changes the draft of a run, in order. Blocks; see `Capability.contribute`."""
+        return [contribute(scope) for contribute in self._contribute]
 
     async def enter(self, run: RunContext) -> None:
         """Prepare this process for an attempt of a run; see `Capability.enter`."""

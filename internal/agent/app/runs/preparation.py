@@ -1,7 +1,7 @@
 """Preparation: the first Turn of a run, with its history, prompt, tools and rules."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from internal.agent.app.files.input_files import (
     file_problems,
     stored_files,
 )
-from internal.agent.app.prompt.run_prompt import RunPromptBuilder
+from internal.agent.app.prompt.run_prompt import RunPrompt, RunPromptBuilder
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -56,6 +56,7 @@ MAX_FILTERED = 50
 class _Stored(NamedTuple):
     """What the first Turn of a run takes from the database."""
 
+    prompt: RunPrompt
     history: History
     known: SessionMessages
     rules: list[str]
@@ -109,17 +110,24 @@ class RunPreparer:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
         task, spec = context.task, context.task.spec
-        chat = await self._chat_instructions(task)
         find = partial(workspace_of, self._services, context)
         is_own = not spec.workspace and not spec.own_folder and context.run.subtask is None
         is_local = self._files_are_local and is_own
-        prompt = await self._prompts.build(
+        build = await self._prompts.begin(
             spec,
             find,
-            chat_instructions=chat,
+            chat=task.origin.chat,
             is_local=is_local,
             in_group=not (task.origin.is_private or task.is_subtask),
         )
+        cached = self._messages.get(task.session_id)
+        is_first = context.claimed is not None and context.claimed.opens_session
+        read = partial(self._read_stored, context, build, cached, is_first=is_first)
+        is_short = is_first or bool(cached.newest_first)  # otherwise the session may be long
+        stored = await self._database.read(read, is_short=is_short)
+        if not task.is_subtask:
+            self._messages.put(task.session_id, stored.known)
+        prompt, history = stored.prompt, stored.history
         workspace = prompt.workspace
         config = RunConfig(
             run_id=context.ids.run_id,
@@ -139,14 +147,6 @@ class RunPreparer:
             context=prompt.parts,
             deferred=prompt.deferred,
         )
-        cached = self._messages.get(task.session_id)
-        is_first = context.claimed is not None and context.claimed.opens_session
-        read = partial(self._read_stored, context, prompt.budget, cached, is_first=is_first)
-        is_short = is_first or bool(cached.newest_first)  # otherwise the session may be long
-        stored = await self._database.read(read, is_short=is_short)
-        if not task.is_subtask:
-            self._messages.put(task.session_id, stored.known)
-        history = stored.history
         if task.attachments:
             await create_workspace(self._services, context)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
@@ -179,30 +179,31 @@ class RunPreparer:
         ]
         return PreparedTurn(turn, events, has_steering=stored.has_steering)
 
-    async def _chat_instructions(self, task: Task) -> str:
-        """Return the instructions of the chat that the task is from, "" without a chat."""
-        if not (chat := task.origin.chat):
-            return ""
-        work = partial(self._stores.chats.get_settings, chat)
-        settings = await self._database.read(work, is_short=True)
-        return settings.instructions
-
     def _read_stored(
-        self, context: RunContext, budget: int, cached: SessionMessages, *, is_first: bool
+        self,
+        context: RunContext,
+        build: Callable[[], Read[RunPrompt]],
+        cached: SessionMessages,
+        *,
+        is_first: bool,
     ) -> Read["_Stored"]:
-        """Return what is stored for a task, and what the model learns of the earlier runs."""
+        """Return the prompt, what is stored for a task, and what the model learns of earlier runs.
+
+        It is one transaction. The prompt comes first: it decides how much history fits.
+        """
+        prompt = yield from build()
         task, (history, known) = context.task, HistoryRead(History([]))
         if not (task.is_subtask or is_first):
             history, known = yield from read_history(
                 self._stores.sessions,
                 task.session_id,
-                int(budget * HISTORY_SHARE),
+                int(prompt.budget * HISTORY_SHARE),
                 known=cached,
             )
         rules = yield from load_rules(self._stores, task)
         reported = yield from load_results(self._stores, task.reports)
         steering = yield from self._stores.inbox.list_undelivered(context.run.id)
-        return _Stored(history, known, rules, reported, has_steering=bool(steering))
+        return _Stored(prompt, history, known, rules, reported, has_steering=bool(steering))
 
     async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
         """Store what was fetched with the task; another run of it does not fetch it again."""

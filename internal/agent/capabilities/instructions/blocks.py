@@ -65,13 +65,21 @@ class InstructionBlock(NamedTuple):
         return text_tokens(_delimited(self))
 
 
-def instruction_blocks(
-    texts: Iterable[Instruction], max_bytes: int = MAX_TEXT_BYTES
-) -> list[InstructionBlock]:
+def clean(instruction: Instruction) -> Instruction:
+    """Return an instruction in whose text nothing is hidden, and nothing ends its block."""
+    text = escape_hidden(instruction.text.removeprefix("\ufeff"))
+    return instruction._replace(text=escape_delimiters(text).strip())
+
+
+def instruction_blocks(texts: Iterable[Instruction]) -> list[InstructionBlock]:
     """Return the texts that are not blank, cleaned and bounded, in their order."""
+    return _blocks([*map(clean, texts)], MAX_TEXT_BYTES)
+
+
+def _blocks(cleaned: Sequence[Instruction], max_bytes: int) -> list[InstructionBlock]:
     blocks: list[InstructionBlock] = []
     left = min(MAX_FOLDER_BYTES, 2 * max_bytes)
-    for each in reversed([*texts]):
+    for each in reversed(cleaned):
         limit = min(max_bytes, left) if each.source == "folder" else max_bytes
         block = _block(each, limit)
         if block.text or block.left_out:
@@ -87,23 +95,22 @@ def instructions_text(blocks: Sequence[InstructionBlock]) -> str:
     return "\n\n".join((PREAMBLE, *map(_delimited, blocks))) + "\n\n"
 
 
-def fitting_blocks(texts: Sequence[Instruction], budget: int) -> list[InstructionBlock]:
-    """Return the texts, shortened to a share of a request with `budget` tokens."""
+def fitting_blocks(cleaned: Sequence[Instruction], budget: int) -> list[InstructionBlock]:
+    """Return cleaned texts, shortened to a share of a request with `budget` tokens."""
     max_bytes = MAX_TEXT_BYTES
-    blocks = instruction_blocks(texts)
+    blocks = _blocks(cleaned, max_bytes)
     while text_tokens(instructions_text(blocks)) > budget * BUDGET_SHARE and max_bytes > _MIN_BYTES:
         max_bytes //= 2
-        blocks = instruction_blocks(texts, max_bytes)
+        blocks = _blocks(cleaned, max_bytes)
     return blocks
 
 
-def _block(instruction: Instruction, max_bytes: int) -> InstructionBlock:
-    text = escape_hidden(instruction.text.removeprefix("\ufeff"))
-    content = escape_delimiters(text).strip().encode()
+def _block(cleaned: Instruction, max_bytes: int) -> InstructionBlock:
+    content = cleaned.text.encode()
     kept = content[:max_bytes].decode("utf-8", "ignore").rstrip()
-    left_out = instruction.unread + len(content) - len(content[:max_bytes])
-    name = escape_invisible(truncate_line(instruction.name, _MAX_NAME_CHARS))
-    return InstructionBlock(instruction.source, name, kept, left_out)
+    left_out = cleaned.unread + len(content) - len(content[:max_bytes])
+    name = escape_invisible(truncate_line(cleaned.name, _MAX_NAME_CHARS))
+    return InstructionBlock(cleaned.source, name, kept, left_out)
 
 
 def _delimited(block: InstructionBlock) -> str:

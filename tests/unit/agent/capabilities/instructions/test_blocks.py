@@ -1,6 +1,6 @@
 """What the model gets of instructions: order, delimiters, cleaning and limits."""
 
-from internal.agent.app.prompt.instructions import (
+from internal.agent.capabilities.instructions.blocks import (
     MAX_FOLDER_BYTES,
     PREAMBLE,
     fitting_blocks,

@@ -1,0 +1,44 @@
+"""Tools of MCP servers: deferred where their schemas would fill too much of every request."""
+
+import msgspec
+
+from internal.agent.capabilities.capability import Capability
+from internal.agent.capabilities.run_draft import (
+    DraftChange,
+    PromptScope,
+    PromptSection,
+    RunDraft,
+)
+from internal.agent.domain.react.deferred_tools import list_servers, split_deferred
+from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
+
+_INTRO = """\
+The tools of these MCP servers are not listed with the others. `find_tools` returns their \
+arguments, `use_tool` calls them by their full name, `mcp__SERVER__TOOL`."""
+
+
+class McpToolsCapability(Capability):
+    """Defers the tools of servers.
+
+    Args:
+        max_schema_share: schemas that together take a larger share of the context window are
+            deferred.
+    """
+
+    name = "MCP tools"
+
+    def __init__(self, max_schema_share: float) -> None:
+        self._max_schema_share = max_schema_share
+
+    def contribute(self, _scope: PromptScope, /) -> DraftChange:
+        """Defer the tools of a draft: nothing is read."""
+        return self._defer
+
+    def _defer(self, draft: RunDraft) -> RunDraft:
+        max_tokens = draft.limits.context_window * self._max_schema_share
+        tools, deferred = split_deferred(draft.tools, max_tokens, draft.max_tools)
+        if not deferred:
+            return draft
+        tools = (*tools, *DEFERRED_TOOL_SPECS)
+        draft = msgspec.structs.replace(draft, tools=tools, deferred=deferred)
+        return draft.with_section(PromptSection("tools", _INTRO, list_servers(deferred)))
