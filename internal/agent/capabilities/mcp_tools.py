@@ -2,6 +2,7 @@
 
 import msgspec
 
+from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import Capability
 from internal.agent.capabilities.run_draft import (
     DraftChange,
@@ -9,8 +10,10 @@ from internal.agent.capabilities.run_draft import (
     PromptSection,
     RunDraft,
 )
-from internal.agent.domain.react.deferred_tools import list_servers, split_deferred
+from internal.agent.domain.react.deferred_tools import found_tools, list_servers, split_deferred
 from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
+from internal.agent.domain.react.turn import Turn
+from internal.agent.ports.llm import ModelRequest
 
 _INTRO = """\
 The tools of these MCP servers are not listed with the others. `find_tools` returns their \
@@ -18,7 +21,7 @@ arguments, `use_tool` calls them by their full name, `mcp__SERVER__TOOL`."""
 
 
 class McpToolsCapability(Capability):
-    """Defers the tools of servers.
+    """Defers the tools of servers, and names those that the model found.
 
     Args:
         max_schema_share: schemas that together take a larger share of the context window are
@@ -42,3 +45,12 @@ class McpToolsCapability(Capability):
         tools = (*tools, *DEFERRED_TOOL_SPECS)
         draft = msgspec.structs.replace(draft, tools=tools, deferred=deferred)
         return draft.with_section(PromptSection("tools", _INTRO, list_servers(deferred)))
+
+    async def before_request(
+        self, _run: RunContext, turn: Turn, request: ModelRequest, /
+    ) -> ModelRequest:
+        """Name the deferred tools that the model knows."""
+        if not turn.config.deferred:
+            return request
+        found = found_tools(turn.config.deferred, turn.messages)
+        return msgspec.structs.replace(request, found=found)

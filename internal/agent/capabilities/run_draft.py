@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart, ContextPartKind
@@ -16,11 +17,13 @@ from internal.agent.store.database import Read
 class PromptScope(NamedTuple):
     """The task whose prompt is built, and its workspace, an absolute path.
 
-    `chat` is the name of its chat across channels, "" without one.
+    `chat` is the name of its chat across channels, "" without one. Without a session it is a prompt
+    to look at.
     """
 
     spec: RunSpec
     workspace: str
+    session_id: SessionId = SessionId("")
     chat: str = ""
 
 

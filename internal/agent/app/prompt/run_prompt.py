@@ -12,6 +12,7 @@ from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.capabilities.run_draft import DraftChange, Opening, PromptScope, RunDraft
 from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
+from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.context_window import message_budget
 from internal.agent.domain.react.deferred_tools import MAX_TOOLS
@@ -88,13 +89,14 @@ class RunPromptBuilder:
         spec: RunSpec,
         find_workspace: Callable[[], str],
         *,
+        session_id: SessionId = SessionId(""),  # noqa: B008 - a string
         chat: str = "",
         is_local: bool = False,
         in_group: bool = False,
     ) -> Callable[[], Read[RunPrompt]]:
         """Read the files of a prompt. Return the statements that read the rest and complete it.
 
-        `chat` is the name of the task's chat across channels, `in_group`: it is a group chat.
+        `session_id` and `chat` are as in `PromptScope`, `in_group`: the chat is a group.
         `find_workspace` blocks, as reading the files does: it is called in a thread. With
         `is_local` all folders are on local disks: the files are read in the event loop as long as
         there are so few that a thread would take longer, because it competes with the event loop
@@ -115,7 +117,7 @@ class RunPromptBuilder:
                 *(WithheldTool(one.name, "profile") for one in known if one not in granted),
             ),
         )
-        read = partial(self._read_files, spec, chat, find_workspace)
+        read = partial(self._read_files, PromptScope(spec, "", session_id, chat), find_workspace)
         if is_local and self._read_seconds < _MAX_DIRECT_SECONDS:
             scope, changes = read()
         else:
@@ -123,11 +125,11 @@ class RunPromptBuilder:
         return partial(self._complete, scope, model, draft, changes)
 
     def _read_files(
-        self, spec: RunSpec, chat: str, find_workspace: Callable[[], str]
+        self, scope: PromptScope, find_workspace: Callable[[], str]
     ) -> tuple[PromptScope, list[DraftChange]]:
-        """Return the scope of a prompt, and what capabilities found in its files. Blocks."""
+        """Return the scope with its workspace, and what capabilities found in files. Blocks."""
         began = time.thread_time()
-        scope = PromptScope(spec, find_workspace(), chat)
+        scope = scope._replace(workspace=find_workspace())
         changes = self._capabilities.contribute(scope)
         self._read_seconds = time.thread_time() - began
         return scope, changes
