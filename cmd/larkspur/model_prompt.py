@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from internal.agent.app.task_options import TaskOptions, build_run_spec
-from internal.agent.capabilities.instructions.blocks import instruction_blocks
+from internal.agent.capabilities.instructions.capability import instruction_blocks
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.cli.application import FolderPrompt, InstructionItem

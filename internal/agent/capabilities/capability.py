@@ -154,7 +154,7 @@ class Capability:
         """
 
     async def receive(self, _run: RunContext, _message: UserMessage, /) -> ReceivedParts:
-        """Return what a message of a person contains besides its text.
+        """Return what a message of a person with attachments contains besides its text.
 
         Raises:
             LarkspurError: the message cannot be read now.

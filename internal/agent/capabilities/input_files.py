@@ -33,8 +33,6 @@ class InputFilesCapability(Capability):
         Raises:
             StoreUnavailable: the store cannot be used now.
         """
-        if not message.attachments:
-            return ReceivedParts()
         await create_workspace(self._services, run)
         session_id, attachments = run.task.session_id, message.attachments
         files = await self._input_files.add(session_id, message.workspace, attachments)

@@ -1,6 +1,6 @@
 """Tools of MCP servers: deferred where their schemas would fill too much of every request."""
 
-import msgspec
+from msgspec.structs import replace
 
 from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import Capability
@@ -42,9 +42,13 @@ class McpToolsCapability(Capability):
         tools, deferred = split_deferred(draft.tools, max_tokens, draft.max_tools)
         if not deferred:
             return draft
-        tools = (*tools, *DEFERRED_TOOL_SPECS)
-        draft = msgspec.structs.replace(draft, tools=tools, deferred=deferred)
-        return draft.with_section(PromptSection("tools", _INTRO, list_servers(deferred)))
+        section = PromptSection("tools", _INTRO, list_servers(deferred))
+        return replace(
+            draft,
+            tools=(*tools, *DEFERRED_TOOL_SPECS),
+            deferred=deferred,
+            sections=(*draft.sections, section),
+        )
 
     async def before_request(
         self, _run: RunContext, turn: Turn, request: ModelRequest, /
@@ -53,4 +57,4 @@ class McpToolsCapability(Capability):
         if not turn.config.deferred:
             return request
         found = found_tools(turn.config.deferred, turn.messages)
-        return msgspec.structs.replace(request, found=found)
+        return replace(request, found=found)

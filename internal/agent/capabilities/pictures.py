@@ -28,8 +28,9 @@ class PicturesCapability(Capability):
         messages = request.messages
         if isinstance(messages, RequestMessages):
             messages = messages.with_images()
-        images = await self._images.load(messages)
-        return msgspec.structs.replace(request, images=images) if images else request
+        if not messages:
+            return request
+        return msgspec.structs.replace(request, images=await self._images.load(messages))
 
     async def after_reply(self, run: RunContext, response: ModelResponse, /) -> ModelReply:
         """Make the pictures of a reply artifacts of the run."""

@@ -59,6 +59,8 @@ class Capabilities:
 
     async def receive(self, run: RunContext, message: UserMessage) -> ReceivedParts:
         """Return what a message of a person contains besides its text."""
+        if not message.attachments:
+            return ReceivedParts()
         found = [await receive(run, message) for receive in self._receive]
         return ReceivedParts(
             tuple(part for each in found for part in each.parts),

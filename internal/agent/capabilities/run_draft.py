@@ -1,6 +1,6 @@
 """The draft of a run: its prompt, tools and rules while capabilities add to them."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import msgspec
@@ -66,14 +66,6 @@ class RunDraft(msgspec.Struct, frozen=True):
         tools = tuple(each for each in self.tools if each.name not in names)
         withheld = tuple(each for each in self.withheld if each.name not in names)
         return msgspec.structs.replace(self, tools=tools, withheld=withheld)
-
-    def with_section(self, section: PromptSection) -> "RunDraft":
-        """Return the draft with one more section of the system prompt."""
-        return msgspec.structs.replace(self, sections=(*self.sections, section))
-
-    def with_problems(self, problems: Iterable[str]) -> "RunDraft":
-        """Return the draft with more sentences for people."""
-        return msgspec.structs.replace(self, problems=(*self.problems, *problems))
 
 
 DraftChange = Callable[[RunDraft], RunDraft | Read[RunDraft]]

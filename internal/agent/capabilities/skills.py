@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from internal.agent.capabilities.capability import Capability
 from internal.agent.capabilities.run_draft import (
     DraftChange,
@@ -41,8 +43,8 @@ class SkillsCapability(Capability):
 
 
 def _add(catalogue: SkillCatalogue, draft: RunDraft) -> RunDraft:
-    if catalogue.text:
-        draft = draft.with_section(PromptSection("skills", _INTRO, catalogue.text))
-    else:
-        draft = draft.without_tools(SKILL_TOOLS)
-    return draft.with_problems(catalogue.problems)
+    problems = (*draft.problems, *catalogue.problems)
+    if not catalogue.text:
+        return replace(draft.without_tools(SKILL_TOOLS), problems=problems)
+    section = PromptSection("skills", _INTRO, catalogue.text)
+    return replace(draft, sections=(*draft.sections, section), problems=problems)

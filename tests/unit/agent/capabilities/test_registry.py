@@ -25,10 +25,11 @@ from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import Text
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelLimits, ModelRequest, ModelResponse
 
+FILE = Attachment("a.txt", "text/plain", "", "", 1)
 NO_RUN: Any = None
 """The capabilities of these tests do not look at the run."""
 
@@ -69,7 +70,7 @@ class Speaker(Capability):
         self._word = word
 
     def contribute(self, _scope: PromptScope, /) -> DraftChange:
-        return lambda draft: draft.with_problems([self._word])
+        return lambda draft: replace(draft, problems=(*draft.problems, self._word))
 
     async def receive(self, _run: Any, message: UserMessage, /) -> ReceivedParts:
         return ReceivedParts((Text(f"{self._word} {message.text}"),))
@@ -139,7 +140,7 @@ async def test_each_capability_adds_to_what_those_before_it_made() -> None:
         assert isinstance(changed, RunDraft)
         draft = changed
     assert draft.problems == ("a", "b")
-    received = await found.receive(NO_RUN, UserMessage("/srv", "hi", ()))
+    received = await found.receive(NO_RUN, UserMessage("/srv", "hi", (FILE,)))
     assert received.parts == (Text("a hi"), Text("b hi"))
     request = ModelRequest("claude-x", "", ())
     assert (await found.before_request(NO_RUN, NO_RUN, request)).system == "ab"

@@ -3,7 +3,7 @@
 import msgspec
 
 from internal.agent.app.prompt.context_use import fixed_parts, measure_context
-from internal.agent.capabilities.instructions.blocks import (
+from internal.agent.capabilities.instructions.capability import (
     PREAMBLE,
     instruction_blocks,
     instructions_text,
