@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task

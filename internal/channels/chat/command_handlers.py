@@ -7,8 +7,8 @@ its texts in the table `chat` of `internal/i18n/commands.json`.
 from difflib import get_close_matches
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.channels.chat.answers import CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.background_commands import list_commands
 from internal.channels.chat.chat_settings import (
