@@ -12,13 +12,13 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from internal.http_session.messages import SessionRequest
-from internal.http_session.session import HttpSession
+from internal.egress.messages import SessionRequest
+from internal.egress.policy import provider_policy
+from internal.egress.session import HttpSession
 from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_path, judge
 from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
-from internal.llm.network import load_proxies, tls_context
 from internal.llm.transport import ApiKey
 from internal.normal_forms.urls import join_url
 
@@ -56,11 +56,10 @@ class AddressProber:
         self._answer_seconds = answer_seconds
 
     async def __aenter__(self) -> Self:
-        self._proxies = load_proxies()
         self._session = HttpSession(
-            tls_context(),
+            provider_policy(),
             keepalive_seconds=self._answer_seconds,
-            timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
+            connect_seconds=CONNECT_SECONDS,
         )
         return self
 
@@ -126,14 +125,11 @@ class AddressProber:
             return AddressAnswer(kind, 0, one_line(reason, 120))
 
     async def _exchange(self, request: SessionRequest, url: str) -> AddressAnswer:
-        place = place_of(url)
-        proxy = self._proxies.find(place.scheme, place.host, request.url.port or 0)
-        response = await self._session.send(request, proxy)
-        try:
-            is_list = request.method == "GET" and response.status == HTTPStatus.OK
-            content = await _read(response, MAX_LIST_BYTES if is_list else _MAX_OTHER_BYTES)
-        finally:
-            response.close()
+        response = await self._session.send(request)
+        is_list = request.method == "GET" and response.status == HTTPStatus.OK
+        content = await self._session.read_body(
+            response, MAX_LIST_BYTES if is_list else _MAX_OTHER_BYTES
+        )
         models = parse_models(content) if is_list else None
         if models is not None:
             windows = parse_windows(content)
@@ -144,13 +140,6 @@ class AddressProber:
             body = content.decode("utf-8", "replace")
         answer = judge(response.status, response.headers, body)
         return _redirected(answer, url) if answer.kind == "redirect" else answer
-
-
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    body = bytearray()
-    while len(body) < limit and (chunk := await response.content.readany()):
-        body += chunk
-    return bytes(body[:limit])
 
 
 def _redirected(answer: AddressAnswer, url: str) -> AddressAnswer:
@@ -170,7 +159,6 @@ _CAUSES: tuple[tuple[type[Exception], AnswerKind, str], ...] = (
     (TimeoutError, "silent", ""),
     (aiohttp.ClientSSLError, "no_tls", ""),
     (ssl.SSLError, "no_tls", ""),
-    (aiohttp.InvalidURL, "unusable", ""),
     (aiohttp.ClientPayloadError, "closed", "the answer breaks off"),
     (aiohttp.ClientResponseError, "closed", "this is not HTTP"),
 )
@@ -188,8 +176,8 @@ def _cause(error: Exception) -> tuple[AnswerKind, str]:
             return "proxy", _reason(error.os_error)
         case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError):
             return _system_cause(error.os_error)
-        case ValueError() if not isinstance(error, aiohttp.ClientError):  # an unusable proxy
-            return "unusable", str(error)
+        case aiohttp.InvalidURL():
+            return "unusable", error.description or ""  # of an unusable proxy
         case _:
             pass
     fitting = ((cause, reason) for kind, cause, reason in _CAUSES if isinstance(error, kind))

@@ -1,13 +1,16 @@
-"""Persistent connections to servers, with aiohttp."""
+"""Connections to servers, with aiohttp: those that a policy permits, by the way that it names."""
 
 import io
-import ssl
+import socket
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from internal.http_session.messages import SessionRequest, SessionResponse
+from internal.egress.addresses import AddressCheck
+from internal.egress.messages import SessionRequest, SessionResponse
+from internal.egress.policy import EgressPolicy
 
 _LARGE_BYTES = 1024 * 1024
 
@@ -21,8 +24,13 @@ class _Attempt:
 class HttpSession:
     """The connections to servers. Keeps no cookies, follows no redirects, reads no environment.
 
-    `tls` verifies servers and proxies, as aiohttp's `ssl`. `max_connections` 0 is no limit.
-    Without a `timeout`, callers limit the time.
+    Args:
+        policy: what may be reached, and how.
+        keepalive_seconds: how long an unused connection stays open; 0 to close each after its use.
+        connect_seconds: limits the time to connect; without it, callers limit the time.
+        silence_seconds: limits the time between two packets of a response, likewise.
+        max_connections: 0 is no limit.
+        decompress: False to leave bodies as they are sent.
     """
 
     errors = (aiohttp.ClientError, OSError)
@@ -37,30 +45,42 @@ class HttpSession:
 
     def __init__(
         self,
-        tls: ssl.SSLContext | bool,
+        policy: EgressPolicy,
         *,
         keepalive_seconds: float,
+        connect_seconds: float | None = None,
+        silence_seconds: float | None = None,
         max_connections: int = 0,
-        timeout: aiohttp.ClientTimeout | None = None,
+        decompress: bool = True,
     ) -> None:
+        self._policy = policy
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_note_kept)
         trace.on_connection_create_start.append(_note_new)
+        checked = policy.addresses
+        connector = aiohttp.TCPConnector(
+            limit=max_connections,
+            keepalive_timeout=keepalive_seconds or None,
+            force_close=not keepalive_seconds,
+            ssl=policy.tls,
+            # with a cache, a host would be checked less often than it is connected to
+            use_dns_cache=checked is None,
+            resolver=None if checked is None else _CheckedResolver(checked),
+        )
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=max_connections, keepalive_timeout=keepalive_seconds, ssl=tls
-            ),
+            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=timeout or aiohttp.ClientTimeout(),
+            timeout=aiohttp.ClientTimeout(sock_connect=connect_seconds, sock_read=silence_seconds),
             trace_configs=[trace],
+            auto_decompress=decompress,
         )
 
-    async def fetch(self, request: SessionRequest, proxy: str | None) -> SessionResponse:
+    async def fetch(self, request: SessionRequest) -> SessionResponse:
         """Send a request and return the whole response; raises as `send` does."""
-        async with await self.send(request, proxy) as response:
+        async with await self.send(request) as response:
             return SessionResponse(response.status, response.headers, await response.read())
 
-    async def send(self, request: SessionRequest, proxy: str | None) -> aiohttp.ClientResponse:
+    async def send(self, request: SessionRequest) -> aiohttp.ClientResponse:
         """Send a request and return the response, whose body is not read yet.
 
         The server may close a connection that was kept before or while the request is sent. It is
@@ -69,24 +89,32 @@ class HttpSession:
 
         Raises:
             aiohttp.ClientError, OSError: it is among `unsent` if the server did not receive it.
+            AddressRefused: the policy does not permit an address of the host.
         """
         attempt = _Attempt()
         try:
-            return await self._send_once(request, proxy, attempt)
+            return await self._send_once(request, attempt)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if not attempt.kept or not (request.is_idempotent or _is_unanswered(error)):
                 raise
             lost = error
         try:
-            return await self._send_once(request, proxy, _Attempt())
+            return await self._send_once(request, _Attempt())
         except self.unsent as error:
             raise lost from error  # the server may have received the first attempt
 
     async def _send_once(
-        self, request: SessionRequest, proxy: str | None, attempt: _Attempt
+        self, request: SessionRequest, attempt: _Attempt
     ) -> aiohttp.ClientResponse:
         method, url, headers, body, _ = request
         options: dict[str, Any] = {}
+        host = url.raw_host or ""
+        if self._policy.addresses is not None and _is_address(host):
+            await self._policy.addresses.resolve(host, url.port or 0)
+        try:
+            proxy = self._policy.find_proxy(url)
+        except ValueError as error:
+            raise aiohttp.InvalidURL(url, str(error)) from error
         if proxy is not None:
             proxy_url = URL(proxy)
             options["proxy"] = proxy_url.with_user(None)
@@ -107,9 +135,54 @@ class HttpSession:
             **options,
         )
 
+    @staticmethod
+    async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+        """Return the body of a response, cut at `max_bytes`; raises `errors`.
+
+        Closes the response, which has no effect where the whole of it was read.
+        """
+        body = bytearray()
+        try:
+            while len(body) < max_bytes and (chunk := await response.content.readany()):
+                body += chunk
+        finally:
+            response.close()
+        return bytes(body[:max_bytes])
+
     async def close(self) -> None:
         """Close the connections. The session cannot be used afterwards."""
         await self._session.close()
+
+
+class _CheckedResolver(AbstractResolver):
+    """Gives aiohttp the checked addresses of a host, of which one is connected to."""
+
+    def __init__(self, check: AddressCheck) -> None:
+        self._check = check
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        del family
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in await self._check.resolve(host, port)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def _is_address(host: str) -> bool:
+    """Return True if aiohttp connects to a host without asking a resolver."""
+    return ":" in host or host.replace(".", "").isdigit()
 
 
 async def _note_kept(_session: object, context: Any, _params: object) -> None:

@@ -1,0 +1,57 @@
+"""What a client may reach, and the way to it."""
+
+import ssl
+from typing import TYPE_CHECKING, NamedTuple
+
+from internal.egress.addresses import AddressCheck, Resolver, resolve_host
+from internal.egress.certificates import public_certificates, system_certificates
+from internal.egress.proxies import NO_PROXIES, Proxies, load_proxies
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+
+class EgressPolicy(NamedTuple):
+    """Proxies, trusted certificates and permitted addresses of a client.
+
+    `tls` is what aiohttp calls `ssl`. Without `addresses` all are permitted: the settings name the
+    servers. A policy with `addresses` has no proxies, which would resolve names themselves.
+    """
+
+    tls: ssl.SSLContext | bool = True
+    proxies: Proxies = NO_PROXIES
+    addresses: AddressCheck | None = None
+
+    def find_proxy(self, url: "URL") -> str | None:
+        """Return the proxy on the way to a URL; raises as `Proxies.find` does."""
+        return self.proxies.find(url.scheme, url.host or "", url.port or 0)
+
+
+def provider_policy() -> EgressPolicy:
+    """Return the policy for providers of models, which the environment's proxies lead to.
+
+    Reads files.
+    """
+    return EgressPolicy(system_certificates(), load_proxies())
+
+
+def webhook_policy() -> EgressPolicy:
+    """Return the policy for webhooks: any address of the settings, without a proxy. Reads files."""
+    return EgressPolicy(public_certificates())
+
+
+def checked_policy(
+    *,
+    private: bool,
+    resolver: Resolver = resolve_host,
+    tls: ssl.SSLContext | None = None,
+) -> EgressPolicy:
+    """Return the policy for addresses that models and people choose. Reads files.
+
+    Args:
+        private: permit this machine and its networks; for trusted set-ups only.
+        resolver: resolves host names.
+        tls: verifies servers; None for the certificates of the system.
+    """
+    check = AddressCheck(private=private, resolver=resolver)
+    return EgressPolicy(tls or system_certificates(), addresses=check)
