@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
+from internal.egress.messages import SessionRequest, quoted_url
+from internal.egress.policy import EgressPolicy, webhook_policy
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
 
 if TYPE_CHECKING:
-    import httpx
+    from internal.egress.session import HttpSession
 
-_IDLE_TIMEOUT_SECONDS = 600.0
-"""The settings allow no longer timeout; each request has its own."""
+_KEEPALIVE_SECONDS = 5.0
 
 
 class PostResponse(NamedTuple):
@@ -31,12 +32,12 @@ class SignedPoster:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._http: httpx.AsyncClient | None = None
+        self._http: HttpSession | None = None
 
     async def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
-            await self._http.aclose()
+            await self._http.close()
 
     async def post(
         self,
@@ -52,15 +53,14 @@ class SignedPoster:
         Raises:
             HookFailed: there is no response in time, or it is too large.
         """
-        import httpx  # noqa: PLC0415 - slow import; this is its only place
-
         if self._http is None:
-            client = httpx.AsyncClient(
-                trust_env=False, follow_redirects=False, timeout=_IDLE_TIMEOUT_SECONDS
-            )
-            self._http = client
+            session_class, policy = await asyncio.to_thread(_load_http)
+            self._http = self._http or session_class(policy, keepalive_seconds=_KEEPALIVE_SECONDS)
+        http = self._http
         now = int(self._clock.now().timestamp())
         headers = {
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate",
             "content-type": "application/json",
             "user-agent": "larkspur",
             "webhook-id": message_id,
@@ -70,32 +70,36 @@ class SignedPoster:
             signature = sign(secret.get_secret_value(), message_id, now, body)
             headers["webhook-signature"] = signature
         try:
-            async with (
-                asyncio.timeout(timeout_seconds),
-                self._http.stream("POST", url, content=body, headers=headers) as response,
-            ):
-                content = b""
-                async for chunk in response.aiter_bytes():
-                    content += chunk
-                    if len(content) > MAX_ANSWER_BYTES:
-                        raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
-                location = response.headers.get("location", "")
-                return PostResponse(response.status_code, content, location)
+            request = SessionRequest("POST", quoted_url(url), headers, body)
+            async with asyncio.timeout(timeout_seconds):
+                response = await http.send(request)
+                content = await http.read_body(response, MAX_ANSWER_BYTES + 1)
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (*http.errors, ValueError) as error:
             raise HookFailed(f"cannot be reached: {_reason(error)}") from error
+        if len(content) > MAX_ANSWER_BYTES:
+            raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
+        return PostResponse(response.status, content, response.headers.get("location", ""))
+
+
+def _load_http() -> "tuple[type[HttpSession], EgressPolicy]":
+    """Return what opens connections. Imports aiohttp and reads files."""
+    from internal.egress.session import HttpSession  # noqa: PLC0415 - imports aiohttp
+
+    return HttpSession, webhook_policy()
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of the system, which httpx hides behind a sentence of its own."""
+    """Return the reason of the system, which aiohttp puts into a sentence of its own."""
     reason = str(error) or type(error).__name__
+    if reason == "Server disconnected":
+        reason += " without sending a response"
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        # the numbers of OpenSSL are others
-        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError):
+            reason = str(cause)  # the numbers of OpenSSL are others
+        elif isinstance(cause, OSError) and cause.errno:
             # those of the resolver are negative
             reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or reason
         cause = cause.__cause__ or cause.__context__
