@@ -26,6 +26,12 @@ def system_certificates() -> ssl.SSLContext | bool:
     return True if file is None else ssl.create_default_context(cafile=file)
 
 
+def system_context() -> ssl.SSLContext:
+    """Return the context of the system's certificates, for clients that need one. Reads files."""
+    tls = system_certificates()
+    return tls if isinstance(tls, ssl.SSLContext) else ssl.create_default_context()
+
+
 def public_certificates() -> ssl.SSLContext:
     """Return the context of certifi's certificates and the system's. Must not be changed.
 
