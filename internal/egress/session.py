@@ -9,9 +9,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from internal.egress.addresses import AddressCheck
+from internal.egress.failures import explain
 from internal.egress.messages import SessionRequest, SessionResponse
 from internal.egress.policy import EgressPolicy
 
+MAX_HEADERS = 256
+MAX_HEADER_BYTES = 65_536
+"""The largest line of the head of a response; some policies of pages are longer than 8 KB."""
 _LARGE_BYTES = 1024 * 1024
 
 
@@ -42,6 +46,8 @@ class HttpSession:
         aiohttp.InvalidURL,
     )
     """Those of them that are raised before the server can have received the request."""
+    explain = staticmethod(explain)
+    """Why one of them was raised."""
 
     def __init__(
         self,
@@ -73,6 +79,10 @@ class HttpSession:
             timeout=aiohttp.ClientTimeout(sock_connect=connect_seconds, sock_read=silence_seconds),
             trace_configs=[trace],
             auto_decompress=decompress,
+            skip_auto_headers=("Content-Type",),
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
         )
 
     async def fetch(self, request: SessionRequest) -> SessionResponse:

@@ -1,14 +1,12 @@
 """Signed POST requests to addresses of the settings, private ones included."""
 
 import asyncio
-import os
-import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
-from internal.egress.messages import SessionRequest, quoted_url
+from internal.egress.messages import Failure, SessionRequest, quoted_url
 from internal.egress.policy import EgressPolicy, webhook_policy
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
@@ -76,8 +74,8 @@ class SignedPoster:
                 content = await http.read_body(response, MAX_ANSWER_BYTES + 1)
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
-        except (*http.errors, ValueError) as error:
-            raise HookFailed(f"cannot be reached: {_reason(error)}") from error
+        except http.errors as error:
+            raise HookFailed(f"cannot be reached: {_reason(http.explain(error))}") from error
         if len(content) > MAX_ANSWER_BYTES:
             raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
         return PostResponse(response.status, content, response.headers.get("location", ""))
@@ -90,17 +88,13 @@ def _load_http() -> "tuple[type[HttpSession], EgressPolicy]":
     return HttpSession, webhook_policy()
 
 
-def _reason(error: Exception) -> str:
-    """Return the reason of the system, which aiohttp puts into a sentence of its own."""
-    reason = str(error) or type(error).__name__
-    if reason == "Server disconnected":
-        reason += " without sending a response"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            reason = str(cause)  # the numbers of OpenSSL are others
-        elif isinstance(cause, OSError) and cause.errno:
-            # those of the resolver are negative
-            reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or reason
-        cause = cause.__cause__ or cause.__context__
-    return reason
+def _reason(failure: Failure) -> str:
+    match failure.kind:
+        case "certificate":
+            return f"certificate verify failed: {failure.reason}"
+        case "closed" if not failure.reason:
+            return "it disconnected without an answer"
+        case "no_tls" if not failure.reason:
+            return "it does not speak TLS"
+        case kind:
+            return failure.reason or kind

@@ -1,17 +1,14 @@
 """Sends the requests that try an address, without following redirects. Imports aiohttp (0.2 s)."""
 
 import asyncio
-import errno
-import socket
-import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 from yarl import URL
 
+from internal.egress.failures import explain
 from internal.egress.messages import SessionRequest
 from internal.egress.policy import provider_policy
 from internal.egress.session import HttpSession
@@ -35,7 +32,6 @@ _HEADERS = {
     "accept-encoding": "gzip, deflate",
     "user-agent": "Larkspur",
 }
-_BROKEN = (aiohttp.ClientError, OSError, ValueError)
 
 
 class AddressProber:
@@ -120,7 +116,7 @@ class AddressProber:
         try:
             async with asyncio.timeout(self._answer_seconds):
                 return await self._exchange(request, url)
-        except _BROKEN as error:
+        except HttpSession.errors as error:
             kind, reason = _cause(error)
             return AddressAnswer(kind, 0, one_line(reason, 120))
 
@@ -153,44 +149,15 @@ def _redirected(answer: AddressAnswer, url: str) -> AddressAnswer:
     return answer._replace(detail=one_line(target, 200))
 
 
-# the first that fits counts: most are kinds of OSError
-_CAUSES: tuple[tuple[type[Exception], AnswerKind, str], ...] = (
-    (aiohttp.ClientConnectorSSLError, "no_tls", ""),
-    (TimeoutError, "silent", ""),
-    (aiohttp.ClientSSLError, "no_tls", ""),
-    (ssl.SSLError, "no_tls", ""),
-    (aiohttp.ClientPayloadError, "closed", "the answer breaks off"),
-    (aiohttp.ClientResponseError, "closed", "this is not HTTP"),
-)
-
-
 def _cause(error: Exception) -> tuple[AnswerKind, str]:
     """Return the kind of a connection's failure, and its reason."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            inner = error.certificate_error
-            return "certificate", getattr(inner, "verify_message", "") or str(inner)
-        case aiohttp.ClientHttpProxyError():
-            return "proxy", f"{error.status} {error.message}"
-        case aiohttp.ClientProxyConnectionError():
-            return "proxy", _reason(error.os_error)
-        case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError):
-            return _system_cause(error.os_error)
-        case aiohttp.InvalidURL():
-            return "unusable", error.description or ""  # of an unusable proxy
+    kind, reason = explain(error)
+    match kind:
+        case "not_http" | "large_head" | "broken_off":
+            return "closed", reason
+        case "refused" | "unknown_host" | "no_tls" | "silent":
+            return kind, ""  # the kind says it
+        case "unreachable" | "closed":
+            return kind, reason.lower()
         case _:
-            pass
-    fitting = ((cause, reason) for kind, cause, reason in _CAUSES if isinstance(error, kind))
-    return next(fitting, ("closed", _reason(error) if isinstance(error, OSError) else ""))
-
-
-def _system_cause(error: OSError) -> tuple[AnswerKind, str]:
-    if isinstance(error, socket.gaierror):
-        return "unknown_host", ""
-    if error.errno == errno.ECONNREFUSED:
-        return "refused", ""
-    return "unreachable", _reason(error)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or "").lower()
+            return kind, reason
