@@ -46,6 +46,8 @@ class HttpSession:
         aiohttp.InvalidURL,
     )
     """Those of them that are raised before the server can have received the request."""
+    broken_off = aiohttp.ClientPayloadError
+    """That of them which is raised when a response ends early."""
     explain = staticmethod(explain)
     """Why one of them was raised."""
 

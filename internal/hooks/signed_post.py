@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
 from internal.egress.messages import Failure, SessionRequest, quoted_url
-from internal.egress.policy import EgressPolicy, webhook_policy
+from internal.egress.policy import load_sessions, webhook_policy
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
 
@@ -52,8 +52,8 @@ class SignedPoster:
             HookFailed: there is no response in time, or it is too large.
         """
         if self._http is None:
-            session_class, policy = await asyncio.to_thread(_load_http)
-            self._http = self._http or session_class(policy, keepalive_seconds=_KEEPALIVE_SECONDS)
+            open_session = await asyncio.to_thread(load_sessions, webhook_policy)
+            self._http = self._http or open_session(keepalive_seconds=_KEEPALIVE_SECONDS)
         http = self._http
         now = int(self._clock.now().timestamp())
         headers = {
@@ -79,13 +79,6 @@ class SignedPoster:
         if len(content) > MAX_ANSWER_BYTES:
             raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
         return PostResponse(response.status, content, response.headers.get("location", ""))
-
-
-def _load_http() -> "tuple[type[HttpSession], EgressPolicy]":
-    """Return what opens connections. Imports aiohttp and reads files."""
-    from internal.egress.session import HttpSession  # noqa: PLC0415 - imports aiohttp
-
-    return HttpSession, webhook_policy()
 
 
 def _reason(failure: Failure) -> str:

@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -246,6 +248,21 @@ async def test_every_message_framing_is_supported(
     site.answers["/"] = raw
     answer = (await get(site)).response
     assert (answer.status, answer.body, answer.truncated) == (200, body, cut)
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.0 200 OK", "HTTP/1.1 200 OK\r\nContent-Length: 9"])
+async def test_a_body_is_incomplete_after_a_reset(head: str) -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"{head}\r\n\r\nbody".encode())
+        option = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
+        url = f"http://site.test:{server.sockets[0].getsockname()[1]}/"
+        answer = (await local_fetcher().fetch(PublicUrl.parse(url))).response
+    assert (answer.body, answer.truncated, answer.incomplete) == (b"body", True, True)
 
 
 GARBAGE = {
