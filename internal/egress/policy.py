@@ -52,17 +52,12 @@ def webhook_policy() -> EgressPolicy:
 
 
 def checked_policy(
-    *,
-    private: bool,
-    resolver: Resolver = resolve_host,
-    tls: ssl.SSLContext | None = None,
+    *, private: bool, resolver: Resolver = resolve_host, tls: ssl.SSLContext | None = None
 ) -> EgressPolicy:
     """Return the policy for addresses that models and people choose. Reads files.
 
-    Args:
-        private: permit this machine and its networks; for trusted set-ups only.
-        resolver: resolves host names.
-        tls: verifies servers; None for the certificates of the system.
+    The arguments are those of `AddressCheck`, and what verifies servers in place of the system's
+    certificates.
     """
     check = AddressCheck(private=private, resolver=resolver)
     return EgressPolicy(tls or system_certificates(), addresses=check)

@@ -56,11 +56,6 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
 
 def open_checked_transport(*, private: bool, resolver: Resolver = resolve_host) -> CheckedTransport:
-    """Return a transport that verifies servers with the system's certificates. Reads files.
-
-    Args:
-        private: permit this machine and its networks; for trusted set-ups only.
-        resolver: resolves host names.
-    """
+    """Return a transport with the system's certificates. Reads files; see `AddressCheck`."""
     inner = httpx2.AsyncHTTPTransport(verify=system_certificates())
     return CheckedTransport(AddressCheck(private=private, resolver=resolver), inner)

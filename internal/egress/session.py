@@ -1,6 +1,7 @@
 """Connections to servers, with aiohttp: those that a policy permits, by the way that it names."""
 
 import io
+import math
 import socket
 from typing import Any
 
@@ -87,10 +88,11 @@ class HttpSession:
             max_headers=MAX_HEADERS,
         )
 
-    async def fetch(self, request: SessionRequest) -> SessionResponse:
-        """Send a request and return the whole response; raises as `send` does."""
-        async with await self.send(request) as response:
-            return SessionResponse(response.status, response.headers, await response.read())
+    async def fetch(self, request: SessionRequest, max_bytes: float = math.inf) -> SessionResponse:
+        """Send a request and return the response, cut at `max_bytes`; raises as `send` does."""
+        response = await self.send(request)
+        body = await self.read_body(response, max_bytes)
+        return SessionResponse(response.status, response.headers, body)
 
     async def send(self, request: SessionRequest) -> aiohttp.ClientResponse:
         """Send a request and return the response, whose body is not read yet.
@@ -148,7 +150,7 @@ class HttpSession:
         )
 
     @staticmethod
-    async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    async def read_body(response: aiohttp.ClientResponse, max_bytes: float) -> bytes:
         """Return the body of a response, cut at `max_bytes`; raises `errors`.
 
         Closes the response, which has no effect where the whole of it was read.
@@ -159,7 +161,7 @@ class HttpSession:
                 body += chunk
         finally:
             response.close()
-        return bytes(body[:max_bytes])
+        return bytes(body if len(body) <= max_bytes else body[: int(max_bytes)])
 
     async def close(self) -> None:
         """Close the connections. The session cannot be used afterwards."""

@@ -1,12 +1,12 @@
 """Signed POST requests to addresses of the settings, private ones included."""
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
-from internal.egress.messages import Failure, SessionRequest, quoted_url
+from internal.egress.messages import Failure, SessionRequest, SessionResponse, quoted_url
 from internal.egress.policy import load_sessions, webhook_policy
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from internal.egress.session import HttpSession
 
 _KEEPALIVE_SECONDS = 5.0
-
-
-class PostResponse(NamedTuple):
-    """The status and the body of a response, and where it leads, "" for nowhere."""
-
-    status: int
-    body: bytes
-    location: str = ""
 
 
 class SignedPoster:
@@ -45,7 +37,7 @@ class SignedPoster:
         message_id: str,
         secret: SecretStr | None,
         timeout_seconds: float,
-    ) -> PostResponse:
+    ) -> SessionResponse:
         """Send one request and return the response.
 
         Raises:
@@ -70,15 +62,14 @@ class SignedPoster:
         try:
             request = SessionRequest("POST", quoted_url(url), headers, body)
             async with asyncio.timeout(timeout_seconds):
-                response = await http.send(request)
-                content = await http.read_body(response, MAX_ANSWER_BYTES + 1)
+                response = await http.fetch(request, MAX_ANSWER_BYTES + 1)
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
         except http.errors as error:
             raise HookFailed(f"cannot be reached: {_reason(http.explain(error))}") from error
-        if len(content) > MAX_ANSWER_BYTES:
+        if len(response.body) > MAX_ANSWER_BYTES:
             raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
-        return PostResponse(response.status, content, response.headers.get("location", ""))
+        return response
 
 
 def _reason(failure: Failure) -> str:

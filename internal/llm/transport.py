@@ -42,7 +42,7 @@ _TAIL_SECONDS = 1.0
 _READ_INTERVAL_SECONDS = 0.02
 """Subscribers are shown new text of a reply at most so often, so nor is it read more often."""
 _REDIRECTS = {HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
-_HEADERS = {
+HEADERS = {
     "accept": "application/json",
     "accept-encoding": "gzip, deflate",
     "user-agent": "Larkspur",
@@ -64,6 +64,11 @@ class ApiKey:
     def reveal(self) -> str:
         """Return the key itself."""
         return self._value
+
+    def header(self, name: str) -> dict[str, str]:
+        """Return the header with the key; `authorization` has a bearer token. {} without one."""
+        bearer = "Bearer " if name == "authorization" else ""
+        return {name: f"{bearer}{self._value}"} if self._value else {}
 
     @property
     def usable(self) -> bool:
@@ -120,7 +125,7 @@ class ProviderHttpClient:
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
         self._key_header = key_header
-        self._headers = {**_HEADERS, **(headers or {})}
+        self._headers = {**HEADERS, **(headers or {})}
         self._silence = silence_seconds
         self._stack: Future[_Stack] | None = None
         self._session: HttpSession | None = None
@@ -196,9 +201,7 @@ class ProviderHttpClient:
         await self.load()
         stack = self._loading().result()
         headers = {**self._headers, "content-type": media_type}
-        if self._key:
-            bearer = "Bearer " if self._key_header == "authorization" else ""
-            headers[self._key_header] = f"{bearer}{self._key.reveal()}"
+        headers |= self._key.header(self._key_header)
         url = stack.make_url(f"{stack.address}{path}")
         async with self._time_limit():
             response = await self._follow(stack, SessionRequest("POST", url, headers, body))

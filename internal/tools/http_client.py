@@ -9,7 +9,6 @@ import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -53,24 +52,6 @@ _FAILURES: Mapping[FailureKind, str] = {
     "not_http": "the response is not HTTP",
     "large_head": "the response has too many headers",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """A request: POST with a body, GET without one. `headers` replace the usual ones by name.
-
-    Names and values of headers are ASCII without control characters.
-    """
-
-    url: PublicUrl
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | None = None
-
-    def to_send(self) -> SessionRequest:
-        """Return the request as it is sent."""
-        headers = {"Host": self.url.authority, **_HEADERS, **self.headers}
-        method = "GET" if self.body is None else "POST"
-        return SessionRequest(method, quoted_url(str(self.url)), headers, self.body)
 
 
 class HttpResponse(msgspec.Struct):
@@ -239,14 +220,18 @@ class Fetcher:
         async with self._time_limit(url):
             return await self._follow(url)
 
-    async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request. A redirect is returned, so that no header reaches another address.
+    async def send(
+        self, url: PublicUrl, headers: Mapping[str, str], body: bytes | None = None
+    ) -> HttpResponse:
+        """Send a request: POST with a body, GET without one. `headers` replace the usual ones.
+
+        A redirect is returned, so that no header reaches another address.
 
         Raises:
             ToolError: the address is not permitted, cannot be reached or does not respond in time.
         """
-        async with self._time_limit(request.url):
-            return await self._exchange(request)
+        async with self._time_limit(url):
+            return await self._exchange(url, headers, body)
 
     @asynccontextmanager
     async def _time_limit(self, url: PublicUrl) -> AsyncGenerator[None]:
@@ -260,7 +245,7 @@ class Fetcher:
 
     async def _follow(self, url: PublicUrl) -> FetchedPage:
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._exchange(HttpRequest(url))
+            response = await self._exchange(url)
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return FetchedPage(url, response)
@@ -272,19 +257,23 @@ class Fetcher:
             url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
-    async def _exchange(self, request: HttpRequest) -> HttpResponse:
+    async def _exchange(
+        self, url: PublicUrl, headers: Mapping[str, str] = _HEADERS, body: bytes | None = None
+    ) -> HttpResponse:
         if self._open is None:
             self._open = await asyncio.to_thread(load_sessions, self._policy)
         http = self._open(
             keepalive_seconds=0, connect_seconds=_CONNECT_TIMEOUT_SECONDS, decompress=False
         )
         try:
-            response = await http.send(request.to_send())
+            method = "GET" if body is None else "POST"
+            sent = {"Host": url.authority, **_HEADERS, **headers}
+            response = await http.send(SessionRequest(method, quoted_url(str(url)), sent, body))
             return await _read(response, self.max_bytes, http.broken_off)
         except AddressRefused as error:
-            raise ToolError(f"{request.url.host} may not be fetched: {error}") from error
+            raise ToolError(f"{url.host} may not be fetched: {error}") from error
         except http.errors as error:
-            raise ToolError(_describe(request.url, http.explain(error))) from error
+            raise ToolError(_describe(url, http.explain(error))) from error
         finally:
             await http.close()
 

@@ -35,6 +35,7 @@ from internal.egress.messages import (
     encode_form,
     quoted_url,
 )
+from internal.egress.policy import load_sessions
 from internal.normal_forms.time_zones import check_time_zone
 
 if TYPE_CHECKING:
@@ -376,10 +377,9 @@ class LarkClient:
         if self._http is None:
             async with self._open_lock:
                 if self._http is None:
-                    load = self._credentials.network.load_http
-                    session_class, policy = await asyncio.to_thread(load)
-                    self._http = session_class(
-                        policy,
+                    network = self._credentials.network
+                    open_session = await asyncio.to_thread(load_sessions, network.policy)
+                    self._http = open_session(
                         keepalive_seconds=KEEPALIVE_SECONDS,
                         max_connections=sum(_SLOTS.values()) + 1,
                     )

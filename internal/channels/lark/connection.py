@@ -15,7 +15,6 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -36,6 +35,7 @@ from internal.channels.lark.network import (
 )
 from internal.channels.lark.sdk import load_websocket_client
 from internal.egress.messages import SessionRequest, quoted_url
+from internal.egress.policy import load_sessions
 
 if TYPE_CHECKING:
     from internal.egress.session import HttpSession
@@ -377,9 +377,9 @@ class _ClientSession:
 
     def _discover(self, url: str, **request: Any) -> Any:
         """Find the address; called by the client in a thread, in place of `requests.post`."""
-        session_class, policy = self._network.load_http()
+        policy = self._network.policy()
         self._tls = policy.tls
-        return asyncio.run(self._post(partial(session_class, policy), url, **request))
+        return asyncio.run(self._post(load_sessions(lambda: policy), url, **request))
 
     async def _post(
         self,

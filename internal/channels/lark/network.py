@@ -4,7 +4,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from internal.agent.domain.secrets import mask_secrets
@@ -13,9 +13,6 @@ from internal.channels.chat.transport import TransportUnavailable
 from internal.egress.certificates import public_and_own_certificates, public_certificates
 from internal.egress.policy import EgressPolicy
 from internal.egress.proxies import Proxies
-
-if TYPE_CHECKING:
-    from internal.egress.session import HttpSession
 
 KEEPALIVE_SECONDS = 30.0
 """How long an unused connection for REST stays open."""
@@ -65,15 +62,9 @@ class LarkNetwork(NamedTuple):
                 f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
             ) from error
 
-    def load_http(self) -> "tuple[type[HttpSession], EgressPolicy]":
-        """Return what opens HTTP connections. Imports aiohttp and reads files.
-
-        Raises:
-            TransportUnavailable: as `tls_context`.
-        """
-        from internal.egress.session import HttpSession  # noqa: PLC0415  # imports aiohttp
-
-        return HttpSession, EgressPolicy(self.tls_context(), self._proxies)
+    def policy(self) -> EgressPolicy:
+        """Return the way of HTTP requests; reads files and raises as `tls_context`."""
+        return EgressPolicy(self.tls_context(), self._proxies)
 
     def explain(self, error: BaseException, url: str) -> str:
         """Return why a request failed, and which setting may be wrong."""

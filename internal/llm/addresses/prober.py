@@ -16,7 +16,7 @@ from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_p
 from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
-from internal.llm.transport import ApiKey
+from internal.llm.transport import HEADERS, ApiKey
 from internal.normal_forms.urls import join_url
 
 CONNECT_SECONDS = 4.0
@@ -27,11 +27,6 @@ _MAX_OTHER_BYTES = 256 * 1024
 _API_VERSION = "2023-06-01"  # every server of the format knows it, and its list is the same
 _LISTS: Mapping[WireFormat, str] = {"openai": "/models", "anthropic": "/v1/models?limit=1000"}
 _REPLIES: Mapping[WireFormat, str] = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
-_HEADERS = {
-    "accept": "application/json",
-    "accept-encoding": "gzip, deflate",
-    "user-agent": "Larkspur",
-}
 
 
 class AddressProber:
@@ -103,15 +98,13 @@ class AddressProber:
         with_key: bool,
         body: bytes | None = None,
     ) -> AddressAnswer:
-        headers = dict(_HEADERS)
+        headers = dict(HEADERS)
         if wire == "anthropic":
             headers["anthropic-version"] = _API_VERSION
         if body is not None:
             headers["content-type"] = "application/json"
-        if with_key and self._key:
-            key = self._key.reveal()
-            is_bearer = self._key_header == "authorization"
-            headers[self._key_header] = f"Bearer {key}" if is_bearer else key
+        if with_key:
+            headers |= self._key.header(self._key_header)
         request = SessionRequest(method, URL(url, encoded=True), headers, body)
         try:
             async with asyncio.timeout(self._answer_seconds):
@@ -121,19 +114,17 @@ class AddressProber:
             return AddressAnswer(kind, 0, one_line(reason, 120))
 
     async def _exchange(self, request: SessionRequest, url: str) -> AddressAnswer:
-        response = await self._session.send(request)
+        max_bytes = MAX_LIST_BYTES if request.method == "GET" else _MAX_OTHER_BYTES
+        response = await self._session.fetch(request, max_bytes)
         is_list = request.method == "GET" and response.status == HTTPStatus.OK
-        content = await self._session.read_body(
-            response, MAX_LIST_BYTES if is_list else _MAX_OTHER_BYTES
-        )
-        models = parse_models(content) if is_list else None
+        models = parse_models(response.body) if is_list else None
         if models is not None:
-            windows = parse_windows(content)
+            windows = parse_windows(response.body)
             return AddressAnswer("models", response.status, models=models, windows=windows)
         try:
-            body = decode_json(content)
+            body = decode_json(response.body)
         except (ValueError, RecursionError):
-            body = content.decode("utf-8", "replace")
+            body = response.body.decode("utf-8", "replace")
         answer = judge(response.status, response.headers, body)
         return _redirected(answer, url) if answer.kind == "redirect" else answer
 

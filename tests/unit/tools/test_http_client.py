@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.http_client import FetchedPage, Fetcher, HttpRequest
+from internal.tools.http_client import FetchedPage, Fetcher
 from internal.tools.http_urls import PublicUrl
 from tests.support.http_site import FakeResolver, HttpSite, local_fetcher
 
@@ -63,8 +63,7 @@ async def test_a_request_with_a_body_is_posted_with_the_headers_of_the_caller(
     site.page("/api", b"{}", "application/json")
     url = PublicUrl.parse(f"http://site.test:{site.port}/api?a=b")
     headers = {"Accept": "application/json", "X-Key": "secret"}
-    request = HttpRequest(url, headers, "é".encode())
-    assert (await local_fetcher().send(request)).body == b"{}"
+    assert (await local_fetcher().send(url, headers, "é".encode())).body == b"{}"
     assert site.bodies == ["é".encode()]
     assert site.asked[0] == (
         "/api?a=b",
@@ -78,13 +77,12 @@ async def test_a_request_with_a_body_is_posted_with_the_headers_of_the_caller(
             "Content-Length": "2",
         },
     )
-    assert "secret" not in repr(request)
 
 
 async def test_no_header_of_the_caller_follows_a_redirect(site: HttpSite) -> None:
     site.redirect("/", "/other")
     url = PublicUrl.parse(f"http://site.test:{site.port}/")
-    response = await local_fetcher().send(HttpRequest(url, {"X-Key": "secret"}))
+    response = await local_fetcher().send(url, {"X-Key": "secret"})
     assert response.headers["location"] == "/other"
     assert [path for path, _ in site.asked] == ["/"]
 
