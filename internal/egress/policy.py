@@ -1,8 +1,6 @@
 """What a client may reach, and the way to it."""
 
 import ssl
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from internal.egress.addresses import AddressCheck, Resolver, resolve_host
@@ -11,8 +9,6 @@ from internal.egress.proxies import NO_PROXIES, Proxies, load_proxies
 
 if TYPE_CHECKING:
     from yarl import URL
-
-    from internal.egress.session import HttpSession
 
 
 class EgressPolicy(NamedTuple):
@@ -29,13 +25,6 @@ class EgressPolicy(NamedTuple):
     def find_proxy(self, url: "URL") -> str | None:
         """Return the proxy on the way to a URL; raises as `Proxies.find` does."""
         return self.proxies.find(url.scheme, url.host or "", url.port or 0)
-
-
-def load_sessions(make_policy: Callable[[], EgressPolicy]) -> "Callable[..., HttpSession]":
-    """Return `HttpSession` with a policy. Imports aiohttp and reads files: for a thread."""
-    from internal.egress.session import HttpSession  # noqa: PLC0415 - imports aiohttp
-
-    return partial(HttpSession, make_policy())
 
 
 def provider_policy() -> EgressPolicy:

@@ -7,7 +7,8 @@ from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
 from internal.egress.messages import Failure, SessionRequest, SessionResponse, quoted_url
-from internal.egress.policy import load_sessions, webhook_policy
+from internal.egress.policy import webhook_policy
+from internal.egress.session_loader import load_sessions
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
 

@@ -18,7 +18,8 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.egress.addresses import AddressRefused, Resolver, resolve_host
 from internal.egress.messages import Failure, FailureKind, SessionRequest, quoted_url
-from internal.egress.policy import checked_policy, load_sessions
+from internal.egress.policy import checked_policy
+from internal.egress.session_loader import load_sessions
 from internal.normal_forms.http_status import status_phrase
 from internal.text_encodings.labels import codec_of_label
 from internal.tools.http_urls import PublicUrl

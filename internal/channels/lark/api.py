@@ -35,7 +35,7 @@ from internal.egress.messages import (
     encode_form,
     quoted_url,
 )
-from internal.egress.policy import load_sessions
+from internal.egress.session_loader import load_sessions
 from internal.normal_forms.time_zones import check_time_zone
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from internal.channels.lark.network import (
 )
 from internal.channels.lark.sdk import load_websocket_client
 from internal.egress.messages import SessionRequest, quoted_url
-from internal.egress.policy import load_sessions
+from internal.egress.session_loader import load_sessions
 
 if TYPE_CHECKING:
     from internal.egress.session import HttpSession

@@ -12,10 +12,10 @@ from internal.egress.failures import explain
 from internal.egress.messages import SessionRequest
 from internal.egress.policy import provider_policy
 from internal.egress.session import HttpSession
-from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_path, judge
 from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
+from internal.llm.server_answers import AddressAnswer, AnswerKind, is_login_path, judge
 from internal.llm.transport import HEADERS, ApiKey
 from internal.normal_forms.urls import join_url
 

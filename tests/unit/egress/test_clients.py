@@ -20,7 +20,6 @@ from internal.agent.ports.audio import Recording
 from internal.audio.transcription import TranscriptionClient
 from internal.channels.lark.api import LarkClient, LarkRequest, SendPolicy
 from internal.channels.lark.connection import AppCredentials
-from internal.config.settings import TranscriptionSettings
 from internal.egress.addresses import Resolver
 from internal.hooks.answer import HookFailed
 from internal.hooks.signed_post import SignedPoster
@@ -33,6 +32,7 @@ from internal.mcp.login.authorization import AuthorizationRequests, LoginFailure
 from internal.observability.clock import SystemClock
 from internal.search_providers.provider import SearchQuery
 from internal.search_providers.searxng import SearxNg
+from internal.settings.settings import TranscriptionSettings
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.search import WebSearch
