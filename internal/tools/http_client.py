@@ -8,7 +8,7 @@ responses is bounded.
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -166,8 +166,6 @@ async def _read(response: "ClientResponse", limit: int, broken: type[Exception])
         raise ToolError("the response body cannot be decompressed") from error
     except broken:
         read.incomplete = True
-    finally:
-        response.close()
     read.body = bytes(body.content)
     # aiohttp takes a reset for the end of a body without a length
     is_reset = protocol is not None and isinstance(protocol.exception(), OSError)
@@ -269,8 +267,9 @@ class Fetcher:
         try:
             method = "GET" if body is None else "POST"
             sent = {"Host": url.authority, **_HEADERS, **headers}
-            response = await http.send(SessionRequest(method, quoted_url(str(url)), sent, body))
-            return await _read(response, self.max_bytes, http.broken_off)
+            request = SessionRequest(method, quoted_url(str(url)), sent, body)
+            with closing(await http.send(request)) as response:
+                return await _read(response, self.max_bytes, http.broken_off)
         except AddressRefused as error:
             raise ToolError(f"{url.host} may not be fetched: {error}") from error
         except http.errors as error:

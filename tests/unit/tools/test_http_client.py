@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from internal.agent.domain.errors import ToolError
 from internal.tools.http_client import FetchedPage, Fetcher
@@ -246,6 +247,20 @@ async def test_every_message_framing_is_supported(
     site.answers["/"] = raw
     answer = (await get(site)).response
     assert (answer.status, answer.body, answer.truncated) == (200, body, cut)
+
+
+def test_what_came_before_a_break_is_kept_in_the_event_loop_of_a_gateway() -> None:
+    async def fetch_often() -> set[tuple[bytes, bool]]:
+        site = HttpSite()
+        site.answers["/"] = RAW["cut short"][0]
+        async with await asyncio.start_server(site.serve, "127.0.0.1", 0) as server:
+            site.port = server.sockets[0].getsockname()[1]
+            pages = [asyncio.create_task(get(site)) for _ in range(20)]
+            answers = [(await page).response for page in pages]
+            return {(answer.body, answer.incomplete) for answer in answers}
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(fetch_often()) == {(b"body", True)}
 
 
 @pytest.mark.parametrize("head", ["HTTP/1.0 200 OK", "HTTP/1.1 200 OK\r\nContent-Length: 9"])
