@@ -1,14 +1,11 @@
 """What a client may reach, and the way to it."""
 
 import ssl
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from internal.egress.addresses import AddressCheck, Resolver, resolve_host
 from internal.egress.certificates import public_certificates, system_certificates
 from internal.egress.proxies import NO_PROXIES, Proxies, load_proxies
-
-if TYPE_CHECKING:
-    from yarl import URL
 
 
 class EgressPolicy(NamedTuple):
@@ -21,10 +18,6 @@ class EgressPolicy(NamedTuple):
     tls: ssl.SSLContext | bool = True
     proxies: Proxies = NO_PROXIES
     addresses: AddressCheck | None = None
-
-    def find_proxy(self, url: "URL") -> str | None:
-        """Return the proxy on the way to a URL; raises as `Proxies.find` does."""
-        return self.proxies.find(url.scheme, url.host or "", url.port or 0)
 
 
 def provider_policy() -> EgressPolicy:

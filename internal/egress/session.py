@@ -126,7 +126,7 @@ class HttpSession:
         if self._policy.addresses is not None and _is_address(host):
             await self._policy.addresses.resolve(host, url.port or 0)
         try:
-            proxy = self._policy.find_proxy(url)
+            proxy = self._policy.proxies.find(url.scheme, url.host or "", url.port or 0)
         except ValueError as error:
             raise aiohttp.InvalidURL(url, str(error)) from error
         if proxy is not None:

@@ -164,7 +164,8 @@ class ProviderHttpClient:
 
             # not `/`, which would quote the path of the address again
             address, policy = URL(self._address.rstrip("/")), provider_policy()
-            policy.find_proxy(address)  # raises if it cannot be used
+            # raises if it cannot be used
+            policy.proxies.find(address.scheme, address.host or "", address.port or 0)
             stack.set_result(_Stack(aiohttp, HttpSession, URL, address, policy))
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
             reason = one_line(str(error))
