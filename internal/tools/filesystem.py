@@ -61,8 +61,7 @@ async def read_file(
     """Read a file from the workspace: text, a document, the list of an archive, or a picture.
 
     Documents are PDF, Office files, mail, EPUB and HTML: their text is returned by page, slide or
-    sheet. Returns at most 30,000 characters; if text is left, it names the place from which to read
-    on.
+    sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
     """
     async with open_file(context.workspace, path) as descriptor:
         name = path.parts[-1] if path.parts else ""

@@ -14,7 +14,7 @@ from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
 from internal.agent.domain.react.input_forms import InputReply, InputRequest
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.agent.domain.tools import ToolSpec
 
 StoreFile = Callable[[str, int], Awaitable[Attachment]]
@@ -38,10 +38,10 @@ class CallContext(msgspec.Struct, frozen=True):
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are the hosts and files that its commands
-    reach. `skills` are the names of the skills that it may load; None for all. `reply` continues a
-    call that raised `InputRequired`, `wait` a call that raised `TasksAwaited`. `principal` is the
-    person who gave the task; `is_private` is true if nobody else but the owner reads its questions.
-    `is_agreed` is true if a person agreed to exactly this call.
+    reach. `spec` is the configuration of its task. `reply` continues a call that raised
+    `InputRequired`, `wait` a call that raised `TasksAwaited`. `principal` is the person who gave the
+    task; `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is true
+    if a person agreed to exactly this call.
     """
 
     session_id: SessionId
@@ -52,7 +52,7 @@ class CallContext(msgspec.Struct, frozen=True):
     store_file: StoreFile = refuse_file
     network: NetworkAccess = NO_NETWORK
     outside: OutsideAccess = NO_OUTSIDE
-    skills: tuple[str, ...] | None = None
+    spec: RunSpec = RunSpec()
     reply: InputReply | None = None
     wait: TaskWait | None = None
     principal: str = ""
