@@ -32,8 +32,8 @@ _OLDER_SERVER_STATUSES = frozenset(
 class ServerTransport(httpx2.AsyncBaseTransport):
     """Requests to one server. Bodies are bounded and not compressed.
 
-    Failures are answered with a JSON-RPC error, which the SDK passes to the call: an exception would
-    end the connection for all calls, without a reason.
+    Failures are answered with a JSON-RPC error, which the SDK passes to the call: an exception
+    would end the connection for all calls, without a reason.
 
     Args:
         inner: connects to checked addresses.

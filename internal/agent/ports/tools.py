@@ -39,9 +39,9 @@ class CallContext(msgspec.Struct, frozen=True):
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are the hosts and files that its commands
     reach. `spec` is the configuration of its task. `reply` continues a call that raised
-    `InputRequired`, `wait` a call that raised `TasksAwaited`. `principal` is the person who gave the
-    task; `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is true
-    if a person agreed to exactly this call.
+    `InputRequired`, `wait` a call that raised `TasksAwaited`. `principal` is the person who gave
+    the task; `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is
+    true if a person agreed to exactly this call.
     """
 
     session_id: SessionId
