@@ -38,7 +38,7 @@ FEATURES = {
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
     "skills": ("skill", 14),
-    "subtasks": ("subtask|delegat", 35),
+    "subtasks": ("subtask|delegat", 33),
     "titles": ("title", 23),
     "worktrees": ("worktree", 6),
 }

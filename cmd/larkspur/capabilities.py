@@ -11,6 +11,7 @@ from internal.agent.capabilities.changed_files import ChangedFilesCapability
 from internal.agent.capabilities.hooks import HooksCapability
 from internal.agent.capabilities.output_files import OutputFilesCapability
 from internal.agent.capabilities.registry import Capabilities
+from internal.agent.capabilities.subtasks import SubtasksCapability
 from internal.agent.capabilities.worktrees import WorktreesCapability
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def make_capabilities(
     )
     return Capabilities(
         (
+            # the outermost around a call: what it notes is stored with the result
+            SubtasksCapability(services.stores),
             HooksCapability(services.hooks, run_services),
             BackgroundCommandsCapability(services.commands),
             OutputFilesCapability(artifacts),

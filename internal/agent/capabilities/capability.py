@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.events.writer import ExtraWork, LastEvent
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
@@ -19,6 +19,7 @@ from internal.agent.domain.react.steps import Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.tools import ToolOutcome
 
 Departure = Literal["ended", "stopped", "handed_over", "lost"]
 """Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
@@ -31,12 +32,14 @@ Ending = Literal["end", "cancel", "pause", "await_tasks", "hand_over"]
 class Contribution(NamedTuple):
     """Additions to the transaction that stores an ending.
 
-    `before` and `after` are statements before and after those of the run itself.
+    `before` and `after` are statements before and after those of the run itself. `settle` completes
+    the last event after them.
     """
 
     events: tuple[Event, ...] = ()
     before: ExtraWork | None = None
     after: ExtraWork | None = None
+    settle: LastEvent | None = None
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -74,16 +77,21 @@ class RunCall(NamedTuple):
     spec: ToolSpec
 
 
+NO_OUTCOME = ToolOutcome("")
+
+
 class CallReport(msgspec.Struct, frozen=True):
     """The result of a call.
 
-    The model reads `text`, then the `additions`; `events` are stored with the result.
+    The model reads `text`, then the `additions`; `events` are stored with the result. `outcome` is
+    that of the tool, without content if it failed.
     """
 
     text: str
     failed: bool
     additions: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
+    outcome: ToolOutcome = NO_OUTCOME
 
 
 CallNext = Callable[[], Awaitable[CallReport]]

@@ -56,6 +56,7 @@ class Capabilities:
             tuple(event for each in found for event in each.events),
             join_work(*(each.before for each in found)),
             join_work(*(each.after for each in found)),
+            next((each.settle for each in found if each.settle is not None), None),
         )
 
     async def fail(self, task: Task) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork, LastEvent
+from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.files.artifacts import join_work
 from internal.agent.app.runs.context import (
     RunContext,
@@ -29,7 +29,6 @@ from internal.agent.app.runs.finalization import (
     stopped_texts,
     summarize,
     with_last_text,
-    with_totals,
 )
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
@@ -88,9 +87,7 @@ class RunCompleter:
             stage_completed("persist", started_at, self._clock),
             *end_events(context.run, result, turn, outcome),
         )
-        end = self._commit_end(
-            context, result, events, added, settle=self._settled(context, turn), unless_stopped=True
-        )
+        end = self._commit_end(context, result, events, added, unless_stopped=True)
         await self._or_cancel(context, turn, end)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
@@ -101,8 +98,7 @@ class RunCompleter:
         added = await self._capabilities.ending(context, turn, "cancel")
         result = self._summarize(context, turn, outcome)
         events = (*added.events, *end_events(context.run, result, turn, outcome))
-        settle = self._settled(context, turn)
-        await self._commit_end(context, result, events, added, settle=settle)
+        await self._commit_end(context, result, events, added)
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -182,11 +178,6 @@ class RunCompleter:
     def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
         return summarize(context.run, context.task, turn, outcome, ended=self._now())
 
-    def _settled(self, context: RunContext, turn: Turn | None) -> LastEvent | None:
-        """Return what completes the last event of a run; nothing if it has no other run's part."""
-        is_alone = context.run.subtask is None and turn is not None and not turn.has_subtasks
-        return None if is_alone else partial(with_totals, self._stores, context.run)
-
     async def _close_unfinished_work(
         self,
         context: RunContext,
@@ -215,7 +206,6 @@ class RunCompleter:
         events: Sequence[Event],
         added: Contribution,
         *,
-        settle: LastEvent | None,
         unless_stopped: bool = False,
     ) -> None:
         end = partial(
@@ -224,7 +214,7 @@ class RunCompleter:
         await context.stream.commit(
             *events,
             also=_between(added, end),
-            settle=settle,
+            settle=added.settle,
             unless_stopped=unless_stopped,
             drops_checkpoint=result.end.status != "failed",
         )
