@@ -5,12 +5,13 @@ needs, and the others cost nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from internal.agent.app.events.writer import ExtraWork, LastEvent
 from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.endings import Departure, Ending
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
@@ -20,13 +21,6 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.tools import ToolOutcome
-
-Departure = Literal["ended", "stopped", "handed_over", "lost"]
-"""Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
-
-
-Ending = Literal["end", "cancel", "pause", "await_tasks", "hand_over"]
-"""How an attempt of a run ends: for good, by a person, or so that it continues later."""
 
 
 class Contribution(NamedTuple):
@@ -146,6 +140,9 @@ class Capability:
         There is no Turn if the run was not prepared.
         """
         return Contribution()
+
+    def committed(self, _run: RunContext, _ending: Ending, /) -> None:
+        """Take note that an ending is stored. Nothing waits for what follows."""
 
     async def fail(self, _task: Task, /) -> None:
         """Take note that a run failed in another way than by an ending."""

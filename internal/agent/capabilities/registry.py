@@ -11,12 +11,11 @@ from internal.agent.capabilities.capability import (
     CallReport,
     Capability,
     Contribution,
-    Departure,
-    Ending,
     Moment,
     ReviewedCall,
     RunCall,
 )
+from internal.agent.capabilities.endings import Departure, Ending
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
@@ -33,6 +32,7 @@ class Capabilities:
         self._enter = _naming(members, Capability.enter)
         self._before_batch = _naming(members, Capability.before_batch)
         self._ending = _naming(members, Capability.ending)
+        self._committed = _naming(members, Capability.committed)
         self._fail = _naming(members, Capability.fail)
         self._review_calls = _naming(members, Capability.review_calls)
         self._around_call = _naming(members, Capability.around_call)
@@ -58,6 +58,11 @@ class Capabilities:
             join_work(*(each.after for each in found)),
             next((each.settle for each in found if each.settle is not None), None),
         )
+
+    def committed(self, run: RunContext, ending: Ending) -> None:
+        """Tell that an ending is stored."""
+        for committed in self._committed:
+            committed(run, ending)
 
     async def fail(self, task: Task) -> None:
         """Tell of a run that failed in another way than by an ending."""

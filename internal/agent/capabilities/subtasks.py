@@ -11,9 +11,9 @@ from internal.agent.capabilities.capability import (
     CallReport,
     Capability,
     Contribution,
-    Ending,
     RunCall,
 )
+from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.events.types import Event, TaskCompleted, TaskDispatched
 from internal.agent.domain.react.turn import Turn
@@ -51,7 +51,7 @@ class SubtasksCapability(Capability):
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
         """Add what subtasks used to the last event; other runs have no other run's part."""
         is_alone = run.run.subtask is None and turn is not None and not _state(turn).creates
-        if is_alone or ending not in {"end", "cancel"}:
+        if is_alone or not ending.drops_checkpoint:
             return Contribution()
         return Contribution(settle=partial(with_totals, self._stores, run.run))
 

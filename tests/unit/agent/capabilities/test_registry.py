@@ -9,10 +9,10 @@ from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
     Capability,
-    Departure,
     ReviewedCall,
     RunCall,
 )
+from internal.agent.capabilities.endings import Departure
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId
