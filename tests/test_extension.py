@@ -38,8 +38,8 @@ FEATURES = {
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
     "skills": ("skill", 14),
-    "subtasks": ("subtask|delegat", 33),
-    "titles": ("title", 23),
+    "subtasks": ("subtask|delegat", 32),
+    "titles": ("title", 22),
     "worktrees": ("worktree", 6),
 }
 

@@ -12,6 +12,7 @@ from internal.agent.capabilities.hooks import HooksCapability
 from internal.agent.capabilities.output_files import OutputFilesCapability
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.capabilities.subtasks import SubtasksCapability
+from internal.agent.capabilities.titles import SessionTitler, TitlesCapability
 from internal.agent.capabilities.worktrees import WorktreesCapability
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def make_capabilities(
-    services: "Services", run_services: RunServices, artifacts: ArtifactRecorder
+    services: "Services",
+    run_services: RunServices,
+    artifacts: ArtifactRecorder,
+    titler: SessionTitler | None,
 ) -> Capabilities:
     """Return the capabilities in the order in which they are asked."""
     changes = ChangeRecorder(
@@ -38,5 +42,6 @@ def make_capabilities(
             WorktreesCapability(artifacts),
             ChangedFilesCapability(changes),
             ArchivesCapability(services.keeper),
+            TitlesCapability(run_services, titler),
         )
     )

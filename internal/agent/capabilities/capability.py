@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from internal.agent.app.events.writer import ExtraWork, LastEvent
+from internal.agent.app.events.writer import ExtraWork, LastEvent, QueuedListener
 from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.endings import Departure, Ending
 from internal.agent.domain.events.types import Event
@@ -95,6 +95,9 @@ class Capability:
     """A feature that takes part in runs. The base does nothing at each point."""
 
     name: ClassVar[str]
+
+    def listener(self) -> QueuedListener | None:
+        """Return a listener to the durable events of an attempt of a run."""
 
     async def enter(self, _run: RunContext, /) -> None:
         """Prepare this process for an attempt of a run.

@@ -1,9 +1,11 @@
 """The capabilities of a process, asked in their order at the points that they name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
+from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
 from internal.agent.app.files.artifacts import join_work
 from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import (
@@ -29,6 +31,7 @@ class Capabilities:
     """All capabilities. Each point knows those that name it; the others are not called."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
+        self._listener = _naming(members, Capability.listener)
         self._enter = _naming(members, Capability.enter)
         self._before_batch = _naming(members, Capability.before_batch)
         self._ending = _naming(members, Capability.ending)
@@ -38,6 +41,16 @@ class Capabilities:
         self._around_call = _naming(members, Capability.around_call)
         self._observe = _naming(members, Capability.observe)
         self._leave = _naming(members, Capability.leave)
+
+    @asynccontextmanager
+    async def listening(self, stream: SerializingEventListener) -> AsyncGenerator[None]:
+        """Deliver the events of a stream to the listeners while the block runs, then the rest."""
+        async with AsyncExitStack() as stack:
+            for make in self._listener:
+                listener: QueuedListener = make()
+                stream.add(listener)
+                await stack.enter_async_context(listener.running())
+            yield
 
     async def enter(self, run: RunContext) -> None:
         """Prepare this process for an attempt of a run; see `Capability.enter`."""

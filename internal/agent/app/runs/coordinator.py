@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
-from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.hosts.host import Host, WorkspaceUse
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
@@ -28,7 +28,6 @@ from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
-from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
 from internal.agent.capabilities.capability import RunEnded, RunPaused, RunStarted
 from internal.agent.capabilities.endings import ENDINGS, AttemptEnd
 from internal.agent.capabilities.registry import Capabilities
@@ -45,7 +44,7 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import RunIds
-from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
@@ -140,15 +139,12 @@ class AgentCoordinator:
             clock=services.clock,
             used_seconds=run.used_seconds,
         )
-        recorder = PlanSessionTitleRecorder(services.database, services.stores)
-        titles = QueuedListener(recorder, PlanUpdated)
-        stream.add(titles)
         use = WorkspaceUse(
             self._host, run, task, database=services.database, stores=services.stores
         )
         context = RunContext(ids, run, task, stream, use, claimed=claimed)
         try:
-            async with background_task(stream.deliver()), titles.running():
+            async with background_task(stream.deliver()), self._capabilities.listening(stream):
                 await self._run_attempt(context, active)
         finally:
             services.broadcaster.forget(run.id)
