@@ -38,7 +38,7 @@ FEATURES = {
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
     "skills": ("skill", 14),
-    "subtasks": ("subtask|delegat", 32),
+    "subtasks": ("subtask|delegat", 31),
     "titles": ("title", 22),
     "worktrees": ("worktree", 6),
 }

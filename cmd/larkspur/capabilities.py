@@ -35,7 +35,7 @@ def make_capabilities(
     return Capabilities(
         (
             # the outermost around a call: what it notes is stored with the result
-            SubtasksCapability(services.stores),
+            SubtasksCapability(services.stores, services.clock),
             HooksCapability(services.hooks, run_services),
             BackgroundCommandsCapability(services.commands),
             OutputFilesCapability(artifacts),

@@ -27,6 +27,7 @@ class Ending(NamedTuple):
     records_changes: bool = False
     saves_later: bool = False
     drops_checkpoint: bool = False
+    awaits_tasks: bool = False
 
 
 ENDINGS: Mapping[type[AttemptEnd], Ending] = {
@@ -47,6 +48,6 @@ ENDINGS: Mapping[type[AttemptEnd], Ending] = {
         drops_checkpoint=True,
     ),
     Pause: Ending(None, closes_calls=True, records_changes=True),
-    AwaitTasks: Ending(None),
+    AwaitTasks: Ending(None, awaits_tasks=True),
     RunHandedOver: Ending("handed_over"),
 }

@@ -1,11 +1,13 @@
 """Subtasks: tasks that a run creates for other runs."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.runs.finalization import with_totals
+from internal.agent.app.subtasks.endings import has_message, queue_awaiting
 from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
@@ -15,19 +17,23 @@ from internal.agent.capabilities.capability import (
 )
 from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.delegation.state import SubtaskState
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, TaskCompleted, TaskDispatched
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Run, TaskWait
+from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import TasksAwaited
+from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
 
 class SubtasksCapability(Capability):
-    """Remembers which subtasks the model knows."""
+    """Remembers which subtasks the model knows, and what a run waits for."""
 
     name = SubtaskState.capability
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, stores: Stores, clock: Clock) -> None:
+        self._stores, self._clock = stores, clock
 
     async def around_call(self, call: RunCall, call_next: CallNext, /) -> CallReport:
         """Take note of subtasks that were created; an end that the model knows is not told."""
@@ -49,11 +55,23 @@ class SubtasksCapability(Capability):
         return replace(report, events=news)
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
-        """Add what subtasks used to the last event; other runs have no other run's part."""
+        """Store what the run waits for; add what subtasks used to its last event."""
+        if ending.awaits_tasks and turn is not None:
+            return Contribution(after=partial(self._store_waits, run.run, turn.waits))
+        # other runs have no other run's part
         is_alone = run.run.subtask is None and turn is not None and not _state(turn).creates
         if is_alone or not ending.drops_checkpoint:
             return Contribution()
         return Contribution(settle=partial(with_totals, self._stores, run.run))
+
+    def _store_waits(self, run: Run, waits: Mapping[str, TaskWait]) -> Write[list[EventRecord]]:
+        """Store the waits of a run; if one is over already, the run is queued at once."""
+        yield from self._stores.subtasks.set_waits(run.id, waits)
+        is_settled = yield from self._stores.subtasks.has_settled_wait(run.id)
+        # the end of another task is no reason to go on: it is told at the next step
+        if is_settled or (yield from has_message(self._stores, run.id)):
+            yield from queue_awaiting(self._stores, run, now=rfc3339(self._clock.now()))
+        return []
 
 
 def _note(turn: Turn, events: tuple[Event, ...]) -> None:

@@ -364,6 +364,11 @@ class Run(msgspec.Struct, frozen=True):
     ended: str = ""
 
     @property
+    def place(self) -> str:
+        """Its place among subtasks, such as `task 2 · analyst`; "" for a task that none created."""
+        return "" if self.subtask is None else self.subtask.path
+
+    @property
     def awaits_tasks(self) -> bool:
         """Whether it waits for tasks that it created, not for a person."""
         return self.status == "waiting" and self.stop_reason == "await_tasks"

@@ -32,7 +32,6 @@ from internal.agent.app.runs.finalization import (
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.runs.stopped_calls import call_stop
-from internal.agent.app.subtasks.endings import has_message, queue_awaiting
 from internal.agent.capabilities.endings import ENDINGS, AttemptEnd, Ending
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import LeaseLost, RunHandedOver, RunStopped
@@ -176,9 +175,9 @@ class RunCompleter:
         In a direct chat the submitter may clarify the task and have it tried again; all else needs
         an operator, or the owner if a call of it does.
         """
-        task, now, place = context.task, self._clock.now(), context.run.subtask
-        if place is not None:
-            question = msgspec.structs.replace(question, asked_by=place.path)
+        task, now = context.task, self._clock.now()
+        if context.run.place:
+            question = msgspec.structs.replace(question, asked_by=context.run.place)
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,
@@ -214,11 +213,6 @@ class RunCompleter:
         if not (yield from stores.runs.await_tasks(run.id, run.fence, wait.until)):
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now=now)
-        yield from stores.subtasks.set_waits(run.id, wait.waits)
-        is_settled = yield from stores.subtasks.has_settled_wait(run.id)
-        # the end of another task is no reason to go on: it is told at the next step
-        if is_settled or (yield from has_message(stores, run.id)):
-            yield from queue_awaiting(stores, run, now=now)
         return []
 
     def _now(self) -> str:

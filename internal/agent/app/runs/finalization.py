@@ -227,8 +227,8 @@ def _release_dependent(
     if dependent is None or dependent.status in ENDED:
         return []
     task = yield from load_task(stores, dependent)
-    path = run.task_id if run.subtask is None else run.subtask.path
-    outcome = TurnOutcome("blocked", "", f"not started: {path}, which it depends on, {end.status}")
+    blocked = f"not started: {run.place or run.task_id}, which it depends on, {end.status}"
+    outcome = TurnOutcome("blocked", "", blocked)
     return (yield from end_idle_run(stores, dependent, task, outcome=outcome, ids=ids, now=now))
 
 

@@ -9,6 +9,7 @@ from internal.agent.domain.events.types import TaskCompleted
 from internal.agent.domain.ids import TaskId
 from internal.agent.ports.tools import ToolOutcome
 from internal.agent.store.stores import Stores
+from internal.observability.clock import SystemClock
 from tests.support.turn_driver import run_config, start_turn
 
 NOTHING: Any = None
@@ -25,7 +26,7 @@ async def tells_the_end() -> CallReport:
 async def test_an_end_that_the_model_knows_is_not_told_again() -> None:
     turn = start_turn(run_config())
     call = RunCall(NOTHING, turn, NOTHING, NOTHING)
-    subtasks = SubtasksCapability(Stores())
+    subtasks = SubtasksCapability(Stores(), SystemClock())
     first = await subtasks.around_call(call, tells_the_end)
     second = await subtasks.around_call(call, tells_the_end)
     assert (first.events, second.events) == ((END,), ())
