@@ -16,8 +16,8 @@ AttemptEnd = Done | RunStopped | Pause | AwaitTasks | RunHandedOver
 class Ending(NamedTuple):
     """What is done when an attempt of a run ends.
 
-    Without a `departure` the run stays in this process while it waits. Open calls are closed unless
-    they are to run again, and the checkpoint is dropped unless the run failed.
+    Without a `departure` this process keeps what it holds for the run, which waits. Open calls are
+    closed unless they are to run again, and the checkpoint is dropped unless the run failed.
     """
 
     departure: Departure | None

@@ -50,7 +50,7 @@ class SubtasksCapability(Capability):
             if not (isinstance(each, TaskCompleted) and each.task_id in known)
         )
         if report.outcome.told_tasks:
-            turn.remember(_state(turn).telling(report.outcome.told_tasks))
+            turn.remember(_state(turn).with_told(report.outcome.told_tasks))
         _note(turn, news)
         return replace(report, events=news)
 

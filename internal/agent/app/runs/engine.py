@@ -677,7 +677,7 @@ def _deliver_end(turn: Turn, results: Sequence[SubtaskResult]) -> list[Event]:
     for result in results:
         known = SubtaskState.of(turn.states) or SubtaskState()
         if result.task.id not in known.told:
-            turn.remember(known.telling([result.task.id]))
+            turn.remember(known.with_told([result.task.id]))
             turn.add_user_message(end_message(result))
             events.append(completed_event(result))
     return events

@@ -17,6 +17,6 @@ class SubtaskState(CapabilityState, frozen=True):
     told: frozenset[TaskId] = frozenset()
     creates: bool = False
 
-    def telling(self, task_ids: Iterable[TaskId]) -> "SubtaskState":
+    def with_told(self, task_ids: Iterable[TaskId]) -> "SubtaskState":
         """Return the state in which the model knows these ends too."""
         return replace(self, told=self.told | frozenset(task_ids))
