@@ -71,9 +71,6 @@ class RunCall(NamedTuple):
     spec: ToolSpec
 
 
-NO_OUTCOME = ToolOutcome("")
-
-
 class CallReport(msgspec.Struct, frozen=True):
     """The result of a call.
 
@@ -85,7 +82,7 @@ class CallReport(msgspec.Struct, frozen=True):
     failed: bool
     additions: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
-    outcome: ToolOutcome = NO_OUTCOME
+    outcome: ToolOutcome = ToolOutcome("")
 
 
 CallNext = Callable[[], Awaitable[CallReport]]

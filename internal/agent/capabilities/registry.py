@@ -1,5 +1,6 @@
 """The capabilities of a process, asked in their order at the points that they name."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -23,6 +24,8 @@ from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
+
+logger = logging.getLogger(__name__)
 
 _STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
 
@@ -75,7 +78,10 @@ class Capabilities:
     def committed(self, run: RunContext, ending: Ending) -> None:
         """Tell that an ending is stored."""
         for committed in self._committed:
-            committed(run, ending)
+            try:
+                committed(run, ending)
+            except Exception:  # the run has ended: nothing may fail it
+                logger.exception("capability failed", extra={"run_id": run.run.id})
 
     async def fail(self, task: Task) -> None:
         """Tell of a run that failed in another way than by an ending."""

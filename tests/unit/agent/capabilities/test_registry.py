@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
@@ -12,12 +13,14 @@ from internal.agent.capabilities.capability import (
     ReviewedCall,
     RunCall,
 )
-from internal.agent.capabilities.endings import Departure
+from internal.agent.capabilities.endings import ENDINGS, Departure, Ending
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
+from internal.agent.domain.react.steps import Done
 from internal.agent.domain.react.turn import Turn
+from tests.support.store_records import a_run
 
 NO_RUN: Any = None
 """The capabilities of these tests do not look at the run."""
@@ -54,8 +57,32 @@ class Leaver(Capability):
         self._left.append((run_id, departure))
 
 
+class Failing(Capability):
+    def committed(self, _run: RunContext, _ending: Ending, /) -> None:
+        raise ZeroDivisionError
+
+
+class Committed(Capability):
+    def __init__(self, endings: list[Ending]) -> None:
+        self._endings = endings
+
+    def committed(self, _run: RunContext, ending: Ending, /) -> None:
+        self._endings.append(ending)
+
+
 async def finished() -> CallReport:
     return CallReport("done", failed=False)
+
+
+def test_a_capability_that_fails_after_the_commit_affects_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endings: list[Ending] = []
+    run = RunContext(NO_RUN, a_run(), NO_RUN, NO_RUN, NO_RUN)
+    Capabilities((Failing(), Committed(endings))).committed(run, ENDINGS[Done])
+    assert endings == [ENDINGS[Done]]
+    [logged] = caplog.records
+    assert (logged.message, vars(logged)["run_id"]) == ("capability failed", run.run.id)
 
 
 async def test_the_first_capability_is_the_outermost_around_a_call() -> None:
