@@ -79,7 +79,7 @@ def capabilities(here: Core, services: RunServices, committed: Committed) -> Cap
     artifacts = artifact_recorder(here, services)
     return Capabilities(
         (
-            OutputFilesCapability(artifacts),
+            OutputFilesCapability(artifacts, here.services.workspaces.file_folders),
             WorktreesCapability(artifacts),
             ChangedFilesCapability(change_recorder(here, services)),
             ArchivesCapability(here.services.keeper),

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork
-from internal.agent.app.files.artifacts import join_work
+from internal.agent.app.events.writer import ExtraWork, join_work
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,

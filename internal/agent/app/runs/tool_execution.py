@@ -374,7 +374,7 @@ class ToolExecutor:
             partial(self._artifacts.store_file, ids.session_id),
             network_of(config.policy, spec, call.arguments),
             outside_of(config.policy, spec, call.arguments),
-            config.skills,
+            context.task.spec,
             turn.input_reply(call.call_id),
             turn.waits.get(call.call_id),
             context.task.origin.principal,
