@@ -47,7 +47,12 @@ def _connect(name: str, settings: LlmSettings, lessons: LessonBook) -> ProviderC
     provider = find_provider(name)
     if provider is None:
         known = ", ".join(PROVIDER_NAMES)
-        raise InvalidRequest(f"Unknown model provider {name!r}; the known ones are {known}.")
+        raise InvalidRequest(
+            f"Unknown model provider {name!r}; the known ones are {known}.",
+            reason_code="no_provider",
+            provider=name,
+            known=known,
+        )
     if name == "offline" and settings.recording is not None:
         from internal.llm.offline.recorded_model import RecordedModel, read_recording  # noqa: PLC0415 - rarely used
 

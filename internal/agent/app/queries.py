@@ -591,7 +591,9 @@ def _as_cursor(name: str, known: Read[object]) -> Read[None]:
     try:
         yield from known
     except NotFound as error:
-        raise NotFound(f"The cursor {name[:80]} does not exist.") from error
+        raise NotFound(
+            f"The cursor {name[:80]} does not exist.", reason_code="no_cursor", name=name[:80]
+        ) from error
 
 
 def _owner_filter(principal: Principal) -> str | None:
@@ -604,7 +606,9 @@ def _may_read(principal: Principal, owner: str) -> bool:
 
 
 def _missing(kind: str, name: str) -> NoReturn:
-    raise NotFound(f"There is no {kind} {name[:80]}.")
+    raise NotFound(
+        f"There is no {kind} {name[:80]}.", reason_code="none_of_kind", kind=kind, name=name[:80]
+    )
 
 
 MAX_TASK_CHARACTERS = 200

@@ -215,11 +215,13 @@ export interface DeadLettersView {
   dead_letters: Array<DeadLetter>;
 }
 
-/** What went wrong: `code` for programs, `message` for people. */
+/** What went wrong: `code` for programs, `message` for people. `reason_code` identifies the message, for texts in other languages, and `params` are its variable parts. Both are absent if the message is only for this one. */
 export interface ErrorDetail {
   code: string;
   message: string;
   request_id: string;
+  reason_code?: string;
+  params?: Record<string, unknown>;
 }
 
 /** A stored event with its ID; the envelope is the same as on the stream. */

@@ -194,7 +194,11 @@ class RunPromptBuilder:
             return NO_SKILLS
         catalogue = self._skills.describe(workspace, spec.skills)
         if catalogue.problems and spec.skills not in (None, spec.profile.skills):
-            raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
+            raise InvalidRequest(
+                " ".join(catalogue.problems),
+                reason_code="skills_unusable",
+                problems=" ".join(catalogue.problems),
+            )  # the task names them
         return catalogue
 
     def _known(self, *, with_skills: bool, delegates: bool, in_group: bool) -> list[ToolSpec]:

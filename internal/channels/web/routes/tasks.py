@@ -255,7 +255,10 @@ def _options(task: CreateTaskRequest) -> TaskOptions:
     if task.plan_review is None:
         return task.options
     if task.options.plan_review not in {None, task.plan_review}:
-        raise InvalidRequest("plan_review and options.plan_review differ. Set only one of them.")
+        raise InvalidRequest(
+            "plan_review and options.plan_review differ. Set only one of them.",
+            reason_code="plan_review_differs",
+        )
     return msgspec.structs.replace(task.options, plan_review=task.plan_review)
 
 
