@@ -637,7 +637,8 @@ class QuestionView(msgspec.Struct, frozen=True):
     `task` is the beginning of the instruction. `may_answer` is True if the question is open and
     the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says
     why a run cannot continue by itself, "" for other questions. `asked_by` is the place of the
-    subtask that asks, such as `task 2 · analyst`, "" for the task itself.
+    subtask that asks, such as `task 2 · analyst`, "" for the task itself; `asker_number` and
+    `asker_role` are its parts.
     """
 
     question_id: QuestionId
@@ -662,6 +663,8 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
     reason_code: str
     asked_by: str
+    asker_number: int
+    asker_role: str
 
 
 def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionView:
@@ -690,6 +693,8 @@ def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionV
         answer_schema=answer_schema(question),
         reason_code=question.reason_code,
         asked_by=question.asked_by,
+        asker_number=question.asker_number,
+        asker_role=question.asker_role,
     )
 
 

@@ -20,6 +20,8 @@ from internal.agent.app.runs.creation import (
     open_session,
 )
 from internal.agent.app.runs.finalization import (
+    INTERRUPTED_BY_OTHER,
+    INTERRUPTED_REASON,
     RECALLED,
     end_idle_run,
     joined_attachments,
@@ -58,9 +60,6 @@ from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
-
-INTERRUPTED_REASON = "interrupted by a new message"
-INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
 
 _ALL_MESSAGES = 2**62
 """Above the number of any message."""

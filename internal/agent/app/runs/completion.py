@@ -128,7 +128,9 @@ class RunCompleter:
             plan=question.plan or UNSET,
             who=record.audience,
             reason_code=question.reason_code,
-            asked_by=record.question.asked_by,
+            asked_by=question.asked_by,
+            asker_number=question.asker_number,
+            asker_role=question.asker_role,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
@@ -237,7 +239,12 @@ class RunCompleter:
         """
         task, now, place = context.task, self._clock.now(), context.run.subtask
         if place is not None:
-            question = msgspec.structs.replace(question, asked_by=place.path)
+            question = msgspec.structs.replace(
+                question,
+                asked_by=place.path,
+                asker_number=place.number,
+                asker_role=place.role,
+            )
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,

@@ -46,7 +46,7 @@ function Lane(props: { lane: SubtaskLine; waitsFor: readonly number[]; open: boo
   const button = useRef<HTMLButtonElement>(null);
   useFocus(button, props.here);
   const [failure, setFailure] = useState('');
-  const path = lane.role === '' ? texts.task(lane.number) : `${texts.task(lane.number)} · ${lane.role}`;
+  const path = t.subtask({ number: lane.number, role: lane.role, path: '' });
   const awaitsTasks = lane.status === 'waiting' && lane.reason === 'await_tasks';
   const facts = [lane.cost === null || lane.cost === 0 ? '' : formatCost(lane.cost), files === 0 ? '' : texts.files(files)];
   const stop = () => {
