@@ -1,5 +1,5 @@
 /** The texts of lanes and of the Tasks page, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   groups: { needs_me: 'Needs me', running: 'Running', done: 'Done' },
@@ -39,10 +39,6 @@ const zh: typeof en = {
   send: '发送',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
 export type TaskMessages = typeof en;
 
-export function useTaskMessages(): TaskMessages {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useTaskMessages = translated({ en, zh });
