@@ -2,7 +2,7 @@
 import { PictureInPicture2 } from 'lucide-react';
 import { useMessages } from '../../i18n/catalog';
 import { moveToBackground } from '../../state/moved_tasks';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 
 export function BackgroundButton({ task }: { task: string }) {
   const t = useMessages();

@@ -6,7 +6,7 @@ import { useChangeMessages } from '../../i18n/changes';
 import { useMessages } from '../../i18n/catalog';
 import { displayName } from '../../lib/file_name';
 import { lazyComponent } from '../../lib/lazy';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import { Dialog } from '../layout/dialog';
 import { FilePreview } from './file_preview';
 

@@ -5,7 +5,7 @@ import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { useSessionStore } from '../../state/session_store';
 import { newestVersions } from '../../state/versions';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import type { Attachment } from '../../stream/events';
 import { FilePreview } from './file_preview';
 import { Thumbnail } from './thumbnail';

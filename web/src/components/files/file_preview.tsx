@@ -7,7 +7,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { useTitle } from '../../state/sessions';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import { Dialog } from '../layout/dialog';
 import { PreviewContent } from './preview_content';
 

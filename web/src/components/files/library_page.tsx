@@ -6,7 +6,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { usePreferences } from '../../state/preferences';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import { FilePreview, StarButton } from './file_preview';
 import { Thumbnail } from './thumbnail';
 

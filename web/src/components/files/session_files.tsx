@@ -8,7 +8,7 @@ import { useSessionStore } from '../../state/session_store';
 import { useTitle } from '../../state/sessions';
 import { newestVersions, type Versions } from '../../state/versions';
 import type { ArtifactFile, State } from '../../state/session_state';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import { ChangedFiles } from './changed_files';
 import { FilePreview } from './file_preview';
 import { Thumbnail } from './thumbnail';

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { listCommands, readCommand, stopCommand, type BackgroundCommand, type PrintedOutput } from '../../api/commands';
 import { useFileMessages } from '../../i18n/files';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from './use_attempt';
 
 /** No event tells that a command has ended: while one runs, the list is loaded again so often. */
 const REFRESH_MS = 5_000;

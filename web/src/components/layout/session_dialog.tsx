@@ -4,7 +4,7 @@ import { useLocation } from 'wouter';
 import { api } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useDialogMessages } from '../../i18n/dialogs';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from './use_attempt';
 import { Dialog } from './dialog';
 
 /** The dialog that renames or deletes a session. */

@@ -9,7 +9,7 @@ import { useTaskMessages, type TaskMessages } from '../../i18n/tasks';
 import { formatCost, formatDuration } from '../../lib/format';
 import { isOver, type ArtifactFile, type SubtaskLine } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
-import { useAttempt } from '../../state/attempt';
+import { useAttempt } from '../layout/use_attempt';
 import { randomId } from '../../stream/shared_stream';
 import { LineView } from '../thread/line_view';
 import { useFocus } from '../thread/row';

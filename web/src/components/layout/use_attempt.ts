@@ -1,6 +1,6 @@
 /** Requests that a person makes: whether they are being done, and why the last one failed. */
 import { useState } from 'react';
-import { useMessages } from '../i18n/catalog';
+import { useMessages } from '../../i18n/catalog';
 
 /** Return the last failure, whether work is being done, and a function that does it. */
 export function useAttempt(): [string, boolean, (work: () => Promise<unknown>) => Promise<void>] {
