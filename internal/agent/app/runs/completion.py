@@ -128,9 +128,9 @@ class RunCompleter:
             plan=question.plan or UNSET,
             who=record.audience,
             reason_code=question.reason_code,
-            asked_by=question.asked_by,
-            asker_number=question.asker_number,
-            asker_role=question.asker_role,
+            asked_by=record.question.asked_by,
+            asker_number=record.question.asker_number,
+            asker_role=record.question.asker_role,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
