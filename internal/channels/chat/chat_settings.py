@@ -32,9 +32,9 @@ from internal.channels.chat.answers import MessageContext, escape_markdown
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.network_choice import parse_network_choice
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatPhrases, find_switch
+from internal.settings.chat import ChatChannelSettings
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
 

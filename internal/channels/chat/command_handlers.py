@@ -32,8 +32,8 @@ from internal.channels.chat.command_parser import (
 )
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.question_text import seconds_between, short_id
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
+from internal.settings.chat import ChatChannelSettings
 
 MAX_LISTED_TASKS, MAX_LISTED_SUBTASKS = 10, 20
 MAX_LISTED_SKILLS = 30

@@ -13,8 +13,8 @@ from internal.agent.domain.tasks import Profile
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.chat_settings import SettingsCommands, chat_policy, chat_profile
 from internal.channels.chat.command_parser import ChatCommand
-from internal.config.chat import ChatChannelSettings, ChatGroup
 from internal.i18n.chat import ChatPhrases
+from internal.settings.chat import ChatChannelSettings, ChatGroup
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from internal.config.chat import ChatChannelSettings, ChatGroup
-from internal.config.lark import LarkSettings
+from internal.settings.chat import ChatChannelSettings, ChatGroup
+from internal.settings.lark import LarkSettings
 
 
 def test_busy_mode_of_a_group_overrides_that_of_the_channel() -> None:
