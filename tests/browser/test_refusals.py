@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import accessible
@@ -12,8 +12,8 @@ from tests.browser.test_questions import planned, shell
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1300, "height": 860}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1300, "height": 860}
 
 
 def pictures(page: Page, shots: Path, name: str) -> None:
