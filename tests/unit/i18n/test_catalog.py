@@ -58,6 +58,7 @@ def test_every_catalogue_file_is_listed() -> None:
     expected = {f"{name}.{language}.json" for name in CATALOGS for language in LANGUAGES}
     # the English sentences of these two are those of the errors
     expected |= {"file_reasons.zh.json", "refusals.zh.json"}
+    expected.add("commands.json")  # a section for each command, with all languages
     assert {path.name for path in folder.glob("*.json")} == expected
 
 

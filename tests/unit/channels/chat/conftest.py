@@ -25,7 +25,9 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
+from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.command_handlers import CommandHandlers
+from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
 from internal.i18n.chat import ChatPhrases
@@ -84,6 +86,20 @@ class EchoApp:
         incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)
         chat = ChatRef("direct", "echo-scope", is_direct)
         return MessageContext(actor, row, chat, ChatPhrases("en"), incoming, facts)
+
+    async def command(self, text: str, *who: str) -> CommandResult:
+        """Carry out the command of a message and return its result."""
+        command = parse_command(text)
+        assert command is not None
+        handlers = CommandHandlers(
+            self.gateway,
+            self.users,
+            self.answers,
+            settings=self.settings,
+            defaults=defaults(),
+            instructions=self.instructions,
+        )
+        return await handlers.handle(command, await self.message(text, *who))  # type: ignore[arg-type]  # roles
 
     def _facts(self) -> Read[MessageFacts]:
         questions = yield from self.stores.questions.list_open_in_chat(CHAT)
