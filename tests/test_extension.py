@@ -40,7 +40,7 @@ FEATURES = {
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
     "skills": ("skill", 7),
-    "subtasks": ("subtask|delegat", 31),
+    "subtasks": ("subtask|delegat", 32),
     "titles": ("title", 21),
     "worktrees": ("worktree", 6),
 }

@@ -174,9 +174,14 @@ class RunCompleter:
         In a direct chat the submitter may clarify the task and have it tried again; all else needs
         an operator, or the owner if a call of it does.
         """
-        task, now = context.task, self._clock.now()
-        if context.run.place:
-            question = msgspec.structs.replace(question, asked_by=context.run.place)
+        task, now, place = context.task, self._clock.now(), context.run.subtask
+        if place is not None:
+            question = msgspec.structs.replace(
+                question,
+                asked_by=place.path,
+                asker_number=place.number,
+                asker_role=place.role,
+            )
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,
@@ -233,6 +238,8 @@ def _asked_event(record: QuestionRecord) -> QuestionAsked:
         who=record.audience,
         reason_code=question.reason_code,
         asked_by=question.asked_by,
+        asker_number=question.asker_number,
+        asker_role=question.asker_role,
     )
 
 
