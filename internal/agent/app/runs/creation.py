@@ -7,7 +7,6 @@ import msgspec
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.context import stage_started
-from internal.agent.app.runs.session_title import one_line
 from internal.agent.app.runs.visibility import Writing
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
@@ -29,7 +28,7 @@ from internal.agent.domain.tasks import (
     Status,
     Task,
 )
-from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.text import MAX_JSON_BYTES, first_line, truncate_json
 from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
@@ -210,7 +209,7 @@ def create_task(
     yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
     share = submission.spec.share_of(origin.principal)
     yield from stores.runs.add(run, now, submission.lease_until, share=share)
-    title = one_line(submission.instruction)
+    title = first_line(submission.instruction)
     yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
     commands, shown_bytes = shown_commands(submission.instruction, submission.prompt)
     received = InputReceived(

@@ -29,6 +29,7 @@ from internal.agent.domain.chats import (
     reply_key,
 )
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds, milliseconds_between
 from internal.agent.domain.events.types import (
@@ -242,8 +243,8 @@ def _release_dependent(
     if dependent is None or dependent.status in ENDED:
         return []
     task = yield from load_task(stores, dependent)
-    path = run.task_id if run.subtask is None else run.subtask.path
-    outcome = TurnOutcome("blocked", "", f"not started: {path}, which it depends on, {end.status}")
+    blocked = f"not started: {run.place or run.task_id}, which it depends on, {end.status}"
+    outcome = TurnOutcome("blocked", "", blocked)
     return (yield from end_idle_run(stores, dependent, task, outcome=outcome, ids=ids, now=now))
 
 
@@ -428,7 +429,8 @@ def summarize(
     else:
         messages = [user_message(task.model_text)] if run.fence else []
     silent = stopped and outcome.error == LEFT_CHAT
-    told = frozenset(task.reports) | (frozenset() if turn is None else turn.told_tasks)
+    known = None if turn is None else SubtaskState.of(turn.states)
+    told = frozenset(task.reports) | (frozenset() if known is None else known.told)
     return RunResult(end, messages, usage, silent, told, outcome.by, outcome.via)
 
 
