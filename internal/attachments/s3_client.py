@@ -203,7 +203,9 @@ class S3Client:
             else:  # minio decodes errors of the type application/xml only
                 code = "".join(_CODE.findall(str(error))[:1])
             if code in _MISSING:
-                raise NotFound("there is no such attachment") from error
+                raise NotFound(
+                    "there is no such attachment", reason_code="no_attachment"
+                ) from error
             raise FilesUnavailable(
                 f"attachments cannot be {done}: {self._describe(error, code)}"
             ) from error
