@@ -24,7 +24,7 @@ def translate_problem(problem: str, language: Language) -> str:
 
 
 def find_reason(problem: str) -> tuple[str, dict[str, str]] | None:
-    """Return the key of a reason in the catalogue and its variable parts, None for an unknown one.
+    """Return the key of a reason in the catalogue and its variable parts, None if it is unknown.
 
     `file_name` is the name of the file before the reason, "" without one.
     """
