@@ -11,7 +11,6 @@ from internal.agent.app.task_options import (
     TaskDefaults,
     choose_network,
     find_profile,
-    profile_policy,
 )
 from internal.agent.domain.chats import MAX_CHAT_INSTRUCTIONS_BYTES, ChatSettings
 from internal.agent.domain.errors import Forbidden, InvalidRequest
@@ -19,50 +18,22 @@ from internal.agent.domain.permissions.network import (
     NetworkSetting,
     network_hosts,
     network_kind,
-    rules_of_network,
-    widens_network,
 )
-from internal.agent.domain.permissions.policy import Policy, with_network
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.text import escape_hidden, format_size
 from internal.agent.ports.instructions import InstructionSource
 from internal.channels.chat.answers import MessageContext, escape_markdown
+from internal.channels.chat.chat_rules import ChatRules
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.network_choice import parse_network_choice
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatPhrases, find_switch
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
-
-
-def chat_profile(
-    defaults: TaskDefaults, configured: ChatChannelSettings, chat_id: str, chosen: ChatSettings
-) -> str:
-    """Return the name of the profile for tasks of a chat: chosen there, of its group, or usual."""
-    return chosen.profile or configured.group(chat_id).profile or defaults.profile
-
-
-def chat_policy(
-    defaults: TaskDefaults, profile: Profile, ceiling: NetworkSetting | None, chosen: ChatSettings
-) -> Policy:
-    """Return the permission policy for tasks of a chat.
-
-    Args:
-        defaults: the values of the settings.
-        profile: that of the chat.
-        ceiling: the network of its group or channel, which the profile does not exceed.
-        chosen: what the people of the chat have chosen.
-    """
-    policy = profile_policy(defaults, profile)
-    if ceiling is not None and (
-        profile.network is None or widens_network(rules_of_network(ceiling), profile.network)
-    ):
-        policy = with_network(policy, defaults.possible_network(ceiling))
-    return with_network(policy, defaults.possible_network(chosen.network))
 
 
 def _source(source: InstructionSource, name: str, phrases: ChatPhrases) -> str:
@@ -80,12 +51,11 @@ class SettingsCommands:
         gateway: Gateway,
         people: ChatUsers,
         *,
-        configured: ChatChannelSettings,
         defaults: TaskDefaults,
         instructions: ChatInstructions,
     ) -> None:
         self._gateway, self._people, self._applied = gateway, people, instructions
-        self._configured, self._defaults = configured, defaults
+        self._defaults = defaults
 
     async def handle(self, command: ChatCommand, message: MessageContext) -> str:
         """Carry out a command and return the reply."""
@@ -105,7 +75,7 @@ class SettingsCommands:
     async def _plan(self, argument: str, message: MessageContext) -> str:
         """Turn plan review on or off. Only the owner may turn off what the settings require."""
         phrases, actor, wanted = message.phrases, message.actor, find_switch(argument)
-        settings = await self._gateway.chats.get_settings(actor.chat)
+        settings = message.rules.chosen
         if argument and wanted not in {"on", "off"}:
             return phrases("plan_how", command=phrases.command("plan"))
         if argument and not actor.principal.may("operate"):
@@ -113,13 +83,12 @@ class SettingsCommands:
         if argument:
             less: PlanReview | None = "off" if actor.principal.may("owner") else None
             settings = settings._replace(plan_review="always" if wanted == "on" else less)
-            await self._gateway.chats.save_settings(actor.chat, settings)
+            await self._choose(message, settings)
         review = settings.plan_review or self._defaults.plan_review
         return phrases(f"plan_review_{review}", command=phrases.command("plan"))
 
     async def _model(self, argument: str, message: MessageContext) -> str:
-        phrases, actor = message.phrases, message.actor
-        settings = await self._gateway.chats.get_settings(actor.chat)
+        phrases, actor, settings = message.phrases, message.actor, message.rules.chosen
         if argument and not actor.principal.may("operate"):
             return phrases("setting_not_allowed")
         if argument and not _MODEL_NAME.fullmatch(argument):
@@ -127,17 +96,16 @@ class SettingsCommands:
         if argument:
             model = "" if find_switch(argument) == "default" else argument
             settings = settings._replace(model=model)
-            await self._gateway.chats.save_settings(actor.chat, settings)
+            await self._choose(message, settings)
         if not settings.model:
             return phrases("model_default")
         return phrases("model", model=settings.model)
 
     async def _profile(self, argument: str, message: MessageContext) -> str:
         """Choose the profile of the chat's coming tasks."""
-        phrases, actor, chat_id = message.phrases, message.actor, message.chat.chat_id
+        phrases, actor, rules = message.phrases, message.actor, message.rules
         if argument and not actor.principal.may("operate"):
             return phrases("setting_not_allowed")
-        settings = await self._gateway.chats.get_settings(actor.chat)
         if argument:
             name = "" if find_switch(argument) == "default" else argument.strip().lower()
             if name:
@@ -145,9 +113,8 @@ class SettingsCommands:
                     find_profile(self._defaults, name)
                 except InvalidRequest as error:
                     return escape_markdown(str(error))
-            settings = settings._replace(profile=name)
-            await self._gateway.chats.save_settings(actor.chat, settings)
-        chosen = chat_profile(self._defaults, self._configured, chat_id, settings)
+            rules = await self._choose(message, rules.chosen._replace(profile=name))
+        chosen = rules.profile or self._defaults.profile
         known = "\n".join(
             f"- `{name}` {escape_markdown(profile.description)}".rstrip()
             for name, profile in sorted(self._defaults.profiles.items())
@@ -158,32 +125,33 @@ class SettingsCommands:
 
     async def _network(self, argument: str, message: MessageContext) -> str:
         """Choose what commands reach. Only the owner may choose more than the settings allow."""
-        phrases, actor = message.phrases, message.actor
+        phrases, actor, rules = message.phrases, message.actor, message.rules
         if argument and not actor.principal.may("operate"):
             return phrases("setting_not_allowed")
         if argument:
             try:
-                chosen = await self._parse_network(argument, message)
+                chosen = self._parse_network(argument, message)
             except RuleError:
                 return phrases("network_how", command=phrases.command("network"))
             except InvalidRequest:
                 return phrases("network_impossible")
             except Forbidden:
                 return phrases("network_too_wide")
-            settings = await self._gateway.chats.get_settings(actor.chat)
-            await self._gateway.chats.save_settings(actor.chat, settings._replace(network=chosen))
-        return await self.describe_isolation(message)
+            rules = await self._choose(message, rules.chosen._replace(network=chosen))
+        return self.describe_isolation(message._replace(rules=rules))
 
-    def _profile_of(self, message: MessageContext, chosen: ChatSettings) -> Profile:
-        name = chat_profile(self._defaults, self._configured, message.chat.chat_id, chosen)
-        return self._defaults.profiles.get(name, Profile())
+    async def _choose(self, message: MessageContext, chosen: ChatSettings) -> ChatRules:
+        """Store what the people of a chat have chosen, and return the rules of the chat now."""
+        await self._gateway.chats.save_settings(message.actor.chat, chosen)
+        return msgspec.structs.replace(message.rules, chosen=chosen)
 
-    def _policy(self, message: MessageContext, chosen: ChatSettings) -> Policy:
-        ceiling = self._configured.network_in(message.chat.chat_id)
-        profile = self._profile_of(message, chosen)
-        return chat_policy(self._defaults, profile, ceiling, chosen)
+    def _profile_of(self, rules: ChatRules) -> Profile:
+        return self._defaults.profiles.get(rules.profile or self._defaults.profile, Profile())
 
-    async def _parse_network(self, argument: str, message: MessageContext) -> NetworkSetting | None:
+    def _policy(self, rules: ChatRules) -> Policy:
+        return rules.policy(self._defaults, self._profile_of(rules))
+
+    def _parse_network(self, argument: str, message: MessageContext) -> NetworkSetting | None:
         """Return what is to be stored; None for the value of the settings.
 
         Raises:
@@ -194,34 +162,33 @@ class SettingsCommands:
         if find_switch(argument) == "default":
             return None
         chosen: NetworkSetting = msgspec.convert(parse_network_choice(argument), NetworkSetting)
-        settings = await self._gateway.chats.get_settings(message.actor.chat)
-        base = self._policy(message, settings._replace(network=None))
+        rules = message.rules
+        widest = msgspec.structs.replace(rules, chosen=rules.chosen._replace(network=None))
+        base = self._policy(widest)
         choose_network(self._defaults, base, chosen, message.actor.principal)
         return chosen
 
-    async def describe_isolation(self, message: MessageContext) -> str:
+    def describe_isolation(self, message: MessageContext) -> str:
         """Return whether the commands of the chat are isolated, and what they reach."""
         phrases = message.phrases
         if not self._defaults.isolated:
             return phrases("not_isolated")
-        chosen = await self._gateway.chats.get_settings(message.actor.chat)
-        policy = self._policy(message, chosen)
+        policy = self._policy(message.rules)
         kind = network_kind(policy.allow)
         hosts = f" ({', '.join(network_hosts(policy.allow))})" if kind == "hosts" else ""
         return phrases("isolated", network=f"{phrases(f'network_{kind}')}{hosts}")
 
-    async def describe_mode(self, message: MessageContext) -> str:
+    def describe_mode(self, message: MessageContext) -> str:
         """Return the permission mode of tasks of the chat, and what it allows."""
-        chosen = await self._gateway.chats.get_settings(message.actor.chat)
-        mode = self._profile_of(message, chosen).narrow_mode(self._policy(message, chosen).mode)
+        rules = message.rules
+        mode = self._profile_of(rules).narrow_mode(self._policy(rules).mode)
         modes = MessageCatalog("modes", message.phrases.language)
         return message.phrases("mode_is", name=modes(f"name_{mode}"), meaning=modes(mode))
 
     async def _instructions(self, argument: str, message: MessageContext) -> str:
         """Set, remove or show what the model is told to do in this chat."""
         phrases, actor = message.phrases, message.actor
-        command = phrases.command("instructions")
-        settings = await self._gateway.chats.get_settings(actor.chat)
+        command, settings = phrases.command("instructions"), message.rules.chosen
         if argument and not actor.principal.may("operate"):
             return phrases("setting_not_allowed")
         text = "" if find_switch(argument) in {"off", "default"} else argument
@@ -230,7 +197,7 @@ class SettingsCommands:
             return phrases("instructions_too_long", size=format_size(size), most=format_size(most))
         if argument:
             settings = settings._replace(instructions=text)
-            await self._gateway.chats.save_settings(actor.chat, settings)
+            await self._choose(message, settings)
         shown = escape_hidden(settings.instructions).strip()
         own = phrases("instructions" if shown else "instructions_none", command=command, text=shown)
         return f"{own}\n\n{await self._list_instructions(settings.instructions, message)}"

@@ -32,7 +32,6 @@ from internal.channels.chat.command_parser import (
 )
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.question_text import seconds_between, short_id
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 
 MAX_LISTED_TASKS, MAX_LISTED_SUBTASKS = 10, 20
@@ -55,13 +54,12 @@ class CommandHandlers:
         people: ChatUsers,
         answers: TextAnswers,
         *,
-        settings: ChatChannelSettings,
         defaults: TaskDefaults,
         instructions: ChatInstructions,
     ) -> None:
-        self._gateway, self._answers, self._settings = gateway, answers, settings
+        self._gateway, self._answers = gateway, answers
         self._settings_commands = SettingsCommands(
-            gateway, people, configured=settings, defaults=defaults, instructions=instructions
+            gateway, people, defaults=defaults, instructions=instructions
         )
 
     async def handle(
@@ -129,8 +127,7 @@ class CommandHandlers:
                 return self._help(message)
 
     def _help(self, message: MessageContext) -> str:
-        busy_mode = self._settings.busy_mode_in(message.chat.chat_id)
-        return format_help(message.phrases, busy_mode=busy_mode)
+        return format_help(message.phrases, busy_mode=message.rules.busy_mode)
 
     async def _new(self, message: MessageContext) -> str:
         actor = message.actor
@@ -201,7 +198,7 @@ class CommandHandlers:
 
     async def _status(self, message: MessageContext) -> str:
         settings = self._settings_commands
-        facts = await settings.describe_isolation(message), await settings.describe_mode(message)
+        facts = settings.describe_isolation(message), settings.describe_mode(message)
         return "\n".join([await self._work(message), *facts])
 
     async def _work(self, message: MessageContext) -> str:

@@ -1,7 +1,7 @@
 """Several messages of one person within a moment, gathered into one task."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 
@@ -19,13 +19,13 @@ from internal.channels.chat.message_burst import (
     BurstMessage,
 )
 from internal.channels.chat.policy import Ignored, Reply, SenderContext, check_message
+from internal.channels.chat.queued_message import QueuedMessage
 from internal.channels.chat.transport import (
     ChatTransport,
     IncomingMessage,
     TransportUnavailable,
     recall_id,
 )
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, ChatTexts
 
 log = logging.getLogger(__name__)
@@ -43,27 +43,30 @@ class MessageGatherer:
         self,
         transport: ChatTransport,
         gateway: Gateway,
-        settings: ChatChannelSettings,
         texts: ChatTexts,
         *,
+        gather_ms: int,
         threads: Mapping[str, bool],
     ) -> None:
         self._transport, self._gateway = transport, gateway
-        self._settings, self._texts, self._threads = settings, texts, threads
-        self._bursts = BurstCollector(gateway.delivery.seconds_since, settings.gather_ms)
+        self._texts, self._threads = texts, threads
+        self._bursts = BurstCollector(gateway.delivery.seconds_since, gather_ms)
 
     def notify(self, chat_id: str = "") -> None:
         """Look at the waiting messages of a chat, or of all chats, again."""
         self._bursts.notify(chat_id)
 
     async def gather(
-        self, context: MessageContext, text: str
+        self, context: MessageContext, text: str, waiting: Iterable[QueuedMessage]
     ) -> tuple[MessageContext, str, tuple[InboundMessage, ...]]:
-        """Return a message with the further ones of its burst, and their rows."""
+        """Return a message with the further ones of its burst, and their rows.
+
+        `waiting` are the messages of the chat that this process has read of the inbox.
+        """
         # a message that follows an open question may be its answer
         if context.facts.questions or context.incoming.is_from_bot or _is_lone(text):
             return context, text, ()
-        read_later = partial(self._read_later, context)
+        read_later = partial(self._read_later, context, waiting)
         found = await self._bursts.collect(context.row, read_later)
         texts, incoming = [text], context.incoming
         joined: list[InboundMessage] = []
@@ -98,7 +101,9 @@ class MessageGatherer:
                 return None
         return None if message.text is None else message
 
-    async def _read_later(self, context: MessageContext) -> list[BurstItem]:
+    async def _read_later(
+        self, context: MessageContext, waiting: Iterable[QueuedMessage]
+    ) -> list[BurstItem]:
         """Return what the messages are that wait in the chat after one that becomes a task."""
         row = context.row
         accepted = await self._gateway.delivery.list_accepted_in(
@@ -106,14 +111,19 @@ class MessageGatherer:
         )
         ids = [each.message.message_id for each in accepted]
         start = ids.index(row.message_id) + 1 if row.message_id in ids else len(ids)
-        return [await self._as_burst_item(each.message, context) for each in accepted[start:]]
+        known = {each.row.message_id: each for each in waiting}
+        later = [
+            known.get(each.message.message_id) or QueuedMessage(each) for each in accepted[start:]
+        ]
+        return [await self._as_burst_item(each, context) for each in later]
 
-    async def _as_burst_item(self, row: InboundMessage, context: MessageContext) -> BurstItem:
+    async def _as_burst_item(self, message: QueuedMessage, context: MessageContext) -> BurstItem:
         """Return a message of the burst, its end, or None for a message of its own.
 
         Commands, answers and news about the chat end a burst: they are never gathered.
         """
-        event, first = await self._transport.parse(row.raw), context.incoming
+        row, first = message.row, context.incoming
+        event = await message.parse(self._transport)
         if not isinstance(event, IncomingMessage):
             return BurstEnd()
         text = event.text or ""
@@ -128,7 +138,7 @@ class MessageGatherer:
             granted=facts.granted,
             in_our_thread=self._threads.get(event.thread_id, False),
         )
-        checked = check_message(event, self._settings, sender, texts=self._texts)
+        checked = check_message(event, context.rules, sender, texts=self._texts)
         if facts.is_recalled or isinstance(checked, Ignored):
             return None
         if facts.questions or event.quoted_id or isinstance(checked, Reply):

@@ -34,6 +34,7 @@ from internal.channels.chat.transport import (
     RemovedFromChat,
     RunContent,
     SentPost,
+    StoredEvent,
     TransportHealth,
     TransportRejected,
     TransportUnavailable,
@@ -63,11 +64,13 @@ from internal.channels.lark.events import (
     LarkAddition,
     LarkEdit,
     LarkEntry,
+    LarkEvent,
     LarkMenuChoice,
     LarkMessage,
     LarkReaction,
     LarkRecall,
     LarkRemoval,
+    open_event,
     read_event,
 )
 from internal.channels.lark.greeting_card import LarkSuggestion, shown_message
@@ -164,10 +167,10 @@ class LarkTransport:
         """Close the HTTP connections."""
         await self._client.close()
 
-    async def parse(self, raw: str) -> ChatEvent | None:
+    async def parse(self, stored: StoredEvent) -> ChatEvent | None:
         """Return what an event says. A group message waits until the bot's identity is known."""
         try:
-            event = read_event(raw)
+            event = _decoded(stored)
         except msgspec.DecodeError:
             return None
         match event:
@@ -182,13 +185,13 @@ class LarkTransport:
             case other:
                 return _chat_event(other)
 
-    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+    async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
         """Return an edited message; the app needs a permission to read it.
 
         Raises:
             TransportRejected: Lark does not show it, or it is not that of a person any more.
         """
-        event, before = read_event(edit), read_event(known) if known else None
+        event, before = _decoded(edit), _decoded(known) if known else None
         if not isinstance(event, LarkEdit):
             raise TransportRejected("the event is not an edit")
         try:
@@ -328,13 +331,27 @@ class LarkTransport:
         """Handle an event, in the connection's loop; return the body of its acknowledgement."""
         if self._actions is None or self._receiver is None:
             return None  # the connection starts after both exist
-        if not self._source.accepts(payload):
+        envelope = open_event(payload)
+        if envelope is not None and not self._source.accepts(envelope.header):
             return None
         self._last_event = rfc3339(datetime.now(UTC))
-        response = await self._actions.handle(payload)
-        if response is None:
-            await self._receiver.receive(payload)
-        return response
+        if envelope is None:
+            return None
+        if envelope.is_click:
+            return await self._actions.handle(envelope)
+        await self._receiver.receive(envelope)
+        return None
+
+
+def _decoded(stored: StoredEvent) -> LarkEvent | None:
+    """Return an event, decoded unless it was before; None for one that is not of a chat.
+
+    Raises:
+        msgspec.DecodeError: it is malformed.
+    """
+    if stored.decoded is None:
+        stored.decoded = read_event(stored.raw)
+    return stored.decoded if isinstance(stored.decoded, LarkEvent) else None
 
 
 def _change(event: LarkEdit | LarkRecall | LarkRemoval) -> ChatEvent:

@@ -5,15 +5,12 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from internal.agent.domain.chats import ChatSettings
-from internal.agent.domain.permissions.network import NetworkSetting, network_hosts
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Profile
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.chat_settings import SettingsCommands, chat_policy, chat_profile
+from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import ChatCommand
-from internal.config.chat import ChatChannelSettings, ChatGroup
 from internal.i18n.chat import ChatPhrases
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
@@ -25,13 +22,10 @@ def commands(app: EchoApp) -> SettingsCommands:
 
 
 def settings_commands(app: EchoApp, allow: tuple[str, ...] = ()) -> SettingsCommands:
-    group = ChatGroup(network=("g.example",))
-    configured = ChatChannelSettings(groups={"room-9": group})
     isolated = replace(defaults(), isolated=True, policy=Policy(allow=allow))
     return SettingsCommands(
         app.gateway,
         app.users,
-        configured=configured,
         defaults=isolated,
         instructions=app.instructions,
     )
@@ -64,7 +58,7 @@ async def test_a_model_is_named_and_reset(app: EchoApp, commands: SettingsComman
     message = await app.message("/model")
     assert "big-1" in await commands.handle(ChatCommand("model", "big-1"), message)
     assert (await app.gateway.chats.get_settings(CHAT)).model == "big-1"
-    await commands.handle(ChatCommand("model", "default"), message)
+    await commands.handle(ChatCommand("model", "default"), await app.again(message))
     assert (await app.gateway.chats.get_settings(CHAT)).model == ""
     wrong = await commands.handle(ChatCommand("model", "no such name"), message)
     assert wrong == message.phrases("model_how", command="/model")
@@ -76,7 +70,7 @@ async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: Echo
     owner = await app.message("/network", "lin", "owner")
 
     async def choose(text: str, message: MessageContext) -> str:
-        return await commands.handle(ChatCommand("network", text), message)
+        return await commands.handle(ChatCommand("network", text), await app.again(message))
 
     shown = await choose("", operator)
     assert "some hosts only (a.example, b.example)" in shown
@@ -90,11 +84,9 @@ async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: Echo
 
 
 async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
-    configured = ChatChannelSettings()
     commands = SettingsCommands(
         app.gateway,
         app.users,
-        configured=configured,
         defaults=defaults(),
         instructions=app.instructions,
     )
@@ -103,43 +95,16 @@ async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
     assert reply == message.phrases("not_isolated")
 
 
-def test_what_a_chat_reaches() -> None:
-    base = replace(defaults(), isolated=True, policy=Policy(allow=("network(s.example)",)))
-    plain, narrow = Profile(), Profile("narrow", network="off")
-    wide = Profile("wide", network=("s.example", "w.example"))
-
-    def hosts(
-        profile: Profile, ceiling: NetworkSetting | None, chosen: NetworkSetting | None = None
-    ) -> tuple[str, ...]:
-        settings = ChatSettings(network=chosen)
-        return network_hosts(chat_policy(base, profile, ceiling, settings).allow)
-
-    assert hosts(plain, None) == ("s.example",)
-    assert hosts(plain, ("g.example",)) == ("g.example",)
-    assert hosts(wide, None) == ("s.example", "w.example")
-    assert hosts(wide, ("s.example",)) == ("s.example",)
-    assert hosts(narrow, ("g.example",)) == ()
-    assert hosts(narrow, ("g.example",), ("c.example",)) == ("c.example",)
-    unable = replace(base, hosts=False, policy=Policy())
-    assert chat_policy(unable, wide, "open", ChatSettings(network="open")).allow == ()
-    configured = ChatChannelSettings(
-        network=("c.example",), groups={"room-9": ChatGroup(network="off")}
-    )
-    assert configured.network_in("room-9") == "off"
-    assert configured.network_in("room-1") == ("c.example",)
-
-
 async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     profiles = {"default": Profile(), "support": Profile("support", description="Helps *people*")}
     known = replace(defaults(), profiles=profiles)
-    configured = ChatChannelSettings(groups={"room-9": ChatGroup(profile="support")})
     commands = SettingsCommands(
-        app.gateway, app.users, configured=configured, defaults=known, instructions=app.instructions
+        app.gateway, app.users, defaults=known, instructions=app.instructions
     )
     message = await app.message("/profile")
 
     async def choose(text: str) -> str:
-        return await commands.handle(ChatCommand("profile", text), message)
+        return await commands.handle(ChatCommand("profile", text), await app.again(message))
 
     shown = await choose("")
     assert "profile `default`" in shown
@@ -148,8 +113,6 @@ async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     assert (await app.gateway.chats.get_settings(CHAT)).profile == "support"
     assert "Did you mean support?" in await choose("suport")
     assert "profile `default`" in await choose("default")
-    assert chat_profile(known, configured, "room-9", ChatSettings()) == "support"
-    assert chat_profile(known, configured, "room-9", ChatSettings(profile="x")) == "x"
 
 
 async def test_operators_set_and_remove_the_instructions_of_a_chat(
@@ -158,7 +121,7 @@ async def test_operators_set_and_remove_the_instructions_of_a_chat(
     operator, guest = await app.message("x"), await app.message("x", "guest", "talk")
 
     async def send(text: str, message: MessageContext) -> str:
-        return await commands.handle(ChatCommand("instructions", text), message)
+        return await commands.handle(ChatCommand("instructions", text), await app.again(message))
 
     assert "no instructions" in await send("", guest)
     assert "Answer in French.\nBe brief.\\u202e" in await send(
@@ -187,7 +150,6 @@ async def test_the_texts_that_apply_are_listed_with_their_sizes(
     commands = SettingsCommands(
         app.gateway,
         app.users,
-        configured=ChatChannelSettings(),
         defaults=replace(defaults(), workspace=str(workspace / "sub")),
         instructions=app.instructions,
     )
@@ -200,7 +162,7 @@ async def test_the_texts_that_apply_are_listed_with_their_sizes(
     )
     assert str(workspace) not in shown
     assert "Be brief." not in shown
-    chinese = message._replace(phrases=ChatPhrases("zh"))
+    chinese = (await app.again(message))._replace(phrases=ChatPhrases("zh"))
     shown = await commands.handle(ChatCommand("instructions"), chinese)
     assert "- 工作文件夹的 `AGENTS.md`\uff1a32.0 KB\uff0c另有 7.1 KB 被省略" in shown
     assert "- 工作文件夹的 `sub/CLAUDE.md`\uff1a未采用\uff0c是不跟随的符号链接" in shown

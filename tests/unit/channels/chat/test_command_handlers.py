@@ -20,7 +20,6 @@ def handlers(app: EchoApp) -> CommandHandlers:
         app.gateway,
         app.users,
         app.answers,
-        settings=app.settings,
         defaults=defaults(),
         instructions=app.instructions,
     )
