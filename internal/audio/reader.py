@@ -11,7 +11,7 @@ from internal.agent.ports.fair_slots import FairSlots
 from internal.audio.recordings import inspect_recording
 from internal.audio.transcription import TranscriptionClient
 from internal.config.settings import TranscriptionSettings
-from internal.i18n.chat import ChatPhrases, ChatTexts, is_without_words
+from internal.i18n.chat import ChatTexts, is_without_words
 from internal.i18n.language import LANGUAGES, LanguageSetting
 
 MAX_BYTES = 25 * 1024 * 1024
@@ -69,7 +69,7 @@ class TranscribingAudioReader:
         if written or self._texts.language != "auto":
             phrases = [self._texts.phrases_for(written)]
         else:
-            phrases = [ChatPhrases(language) for language in LANGUAGES]
+            phrases = [self._texts.phrases_in(language) for language in LANGUAGES]
         return UnheardNotice("\n\n".join(each("voice_not_heard") for each in phrases), is_answer)
 
     async def close(self) -> None:
