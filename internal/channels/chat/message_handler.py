@@ -48,8 +48,8 @@ from internal.channels.chat.command_parser import (
     parse_command,
     read_menu_key,
 )
-from internal.channels.chat.gathered_messages import MessageGatherer, without_words
 from internal.channels.chat.greetings import build_greeting
+from internal.channels.chat.message_burst import MessageGatherer, without_words
 from internal.channels.chat.policy import (
     Accepted,
     ChatUsers,

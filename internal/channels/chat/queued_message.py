@@ -1,6 +1,6 @@
 """A stored message in the queue of its chat, with what was read of it."""
 
-from internal.agent.domain.chats import AcceptedMessage, InboundMessage
+from internal.agent.domain.chats import AcceptedMessage
 from internal.channels.chat.transport import ChatEvent, ChatTransport, StoredEvent
 
 
@@ -14,15 +14,11 @@ class QueuedMessage:
         self, accepted: AcceptedMessage, decoded: object = None, *, is_begun: bool = False
     ) -> None:
         self.accepted, self.is_begun = accepted, is_begun
+        self.row = accepted.message
         self.stored = StoredEvent(accepted.message.raw, decoded)
         self.event: ChatEvent | None = None
         """What the event says; None if it is not parsed yet, or cannot be read."""
         self._is_parsed = False
-
-    @property
-    def row(self) -> InboundMessage:
-        """The message as it is stored."""
-        return self.accepted.message
 
     async def parse(self, transport: ChatTransport) -> ChatEvent | None:
         """Return what the event says; None if it cannot be read."""

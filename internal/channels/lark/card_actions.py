@@ -23,7 +23,7 @@ from internal.channels.chat.transport import (
     SuggestionAction,
     UserAction,
 )
-from internal.channels.lark.events import CardClick, EventEnvelope, suggestion_of
+from internal.channels.lark.events import LarkClick, EventEnvelope, suggestion_of
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import (
     ButtonAction,
@@ -108,7 +108,7 @@ class CardActionHandler:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
-def _read_suggestion(click: CardClick, envelope: EventEnvelope) -> UserAction | None:
+def _read_suggestion(click: LarkClick, envelope: EventEnvelope) -> UserAction | None:
     """Return the suggested message that was chosen; None for other buttons."""
     if (chosen := suggestion_of(click, envelope.header)) is None:
         return None
@@ -118,7 +118,7 @@ def _read_suggestion(click: CardClick, envelope: EventEnvelope) -> UserAction | 
     return SuggestionAction(received, chosen.text, chosen.is_external)
 
 
-def _read_action(click: CardClick, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
+def _read_action(click: LarkClick, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
     value, is_external = click.action.value, click.operator.tenant_key != tenant_key
     who, chat = click.operator.open_id, click.context.open_chat_id

@@ -70,10 +70,11 @@ from internal.channels.lark.events import (
     LarkReaction,
     LarkRecall,
     LarkRemoval,
+    LarkSuggestion,
     open_event,
     read_event,
+    shown_message,
 )
-from internal.channels.lark.greeting_card import LarkSuggestion, shown_message
 from internal.channels.lark.history.edited import as_received
 from internal.channels.lark.history.message_reader import MessageReader
 from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
@@ -395,7 +396,7 @@ def _chat_event(
 def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
     """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
     content = read_content(message.kind, message.content, message.mentions, bot=bot)
-    text = None if content is None else content.text
+    text, files = (None, ()) if content is None else content
     is_carried = message.kind in CARRIED_KINDS
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
@@ -412,7 +413,7 @@ def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessag
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
-        attachments=as_attachments(content.files if content else (), app, message.message_id),
+        attachments=as_attachments(files, app, message.message_id) if files else (),
         forwarded=(text or "") if is_carried else "",
         is_partial=message.kind in PARTIAL_KINDS,
     )

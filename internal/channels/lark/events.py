@@ -16,7 +16,6 @@ from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage, reaction_prefix
 from internal.channels.lark.api import as_datetime, read_milliseconds
 from internal.channels.lark.content.message_content import Mention
-from internal.channels.lark.greeting_card import CARD_ACTION_EVENT, LarkSuggestion, read_suggestion
 from internal.channels.lark.reactions import rating_of
 
 log = logging.getLogger(__name__)
@@ -24,7 +23,10 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 T = TypeVar("T")
 
+CARD_ACTION_EVENT = "card.action.trigger"
 MAX_EVENT_KEY_LENGTH = 100
+MAX_SUGGESTION_LENGTH = 500
+_PLACE = "#"
 _FIRST_MILLISECONDS = 10**11
 """Menu events give seconds; a number from here on is in milliseconds."""
 
@@ -135,7 +137,7 @@ class _Place(msgspec.Struct, frozen=True):
     open_chat_id: str = ""
 
 
-class CardClick(msgspec.Struct, frozen=True):
+class LarkClick(msgspec.Struct, frozen=True):
     """A button or a form of a card that a user activated."""
 
     operator: _Operator
@@ -166,7 +168,7 @@ _removal = msgspec.json.Decoder(_Removal)
 _reaction = msgspec.json.Decoder(_Reaction)
 _addition = msgspec.json.Decoder(_Addition)
 _entry = msgspec.json.Decoder(_Entry)
-_click = msgspec.json.Decoder(CardClick)
+_click = msgspec.json.Decoder(LarkClick)
 _menu = msgspec.json.Decoder(_Menu, strict=False)
 _REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
 
@@ -324,6 +326,36 @@ class LarkMenuChoice(NamedTuple):
         return f"menu:{self.open_id}:{self.at}:{self.key}"
 
 
+class SuggestionButton(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The payload of a button that suggests a message. It belongs to one chat and grants nothing.
+
+    `number` tells the buttons of a card apart.
+    """
+
+    suggest: str
+    number: int
+    chat: str
+    direct: bool
+
+
+class LarkSuggestion(NamedTuple):
+    """A suggested message that the user `open_id` chose; `at` is in milliseconds since 1970."""
+
+    card_id: str
+    chat_id: str
+    open_id: str
+    text: str
+    direct: bool
+    number: int
+    is_external: bool
+    at: int | None = None
+
+    @property
+    def name(self) -> str:
+        """An id in which the card's message comes first; each user chooses a button once."""
+        return f"{self.card_id}{_PLACE}{self.open_id}:{self.number}"
+
+
 LarkEvent = (
     LarkMessage
     | LarkEdit
@@ -337,6 +369,14 @@ LarkEvent = (
 )
 
 
+def shown_message(message_id: str) -> str:
+    """Return the message of Lark that a stored event belongs to; "" for a choice in the menu.
+
+    That of a suggested message is the card with its button.
+    """
+    return "" if message_id.startswith("menu:") else message_id.partition(_PLACE)[0]
+
+
 class EventEnvelope:
     """An event of the service: its header, and its content, which is decoded when it is read."""
 
@@ -346,16 +386,11 @@ class EventEnvelope:
         Raises:
             msgspec.DecodeError: The payload is not an event.
         """
-        self._payload = payload
         self._decoded = _decode(_envelope.decode, payload)
+        self.raw = payload if isinstance(payload, str) else payload.decode("utf-8", "replace")
+        """The event as it is stored."""
         self.header = self._decoded.header
         self.is_click = self.header.event_type == CARD_ACTION_EVENT
-
-    @property
-    def raw(self) -> str:
-        """The event as it is stored."""
-        payload = self._payload
-        return payload if isinstance(payload, str) else payload.decode("utf-8", "replace")
 
     def read(self) -> LarkEvent | None:
         """Return what an event of a chat says, None for other events.
@@ -365,7 +400,7 @@ class EventEnvelope:
         """
         return _decode(_read_envelope, self._decoded)
 
-    def read_click(self) -> CardClick:
+    def read_click(self) -> LarkClick:
         """Return a click on a card.
 
         Raises:
@@ -496,7 +531,7 @@ def _read_suggestion(envelope: _Envelope) -> LarkSuggestion | None:
     return suggestion_of(_click.decode(envelope.event), envelope.header)
 
 
-def suggestion_of(click: CardClick, header: EventHeader) -> LarkSuggestion | None:
+def suggestion_of(click: LarkClick, header: EventHeader) -> LarkSuggestion | None:
     """Return the suggested message that was chosen; None for other buttons."""
     chosen = read_suggestion(
         click.action.value,
@@ -507,6 +542,23 @@ def suggestion_of(click: CardClick, header: EventHeader) -> LarkSuggestion | Non
     )
     at = read_milliseconds(header.create_time)
     return None if chosen is None else chosen._replace(at=at)
+
+
+def read_suggestion(
+    value: Any, *, card_id: str, chat_id: str, open_id: str, is_external: bool
+) -> LarkSuggestion | None:
+    """Return the suggestion of a click; None for other buttons and for a card of another chat."""
+    try:
+        button = msgspec.convert(value, SuggestionButton)
+    except msgspec.ValidationError:
+        return None
+    text = button.suggest.strip()
+    is_valid = bool(card_id and open_id and text) and len(text) <= MAX_SUGGESTION_LENGTH
+    if not is_valid or button.chat != chat_id:
+        return None
+    return LarkSuggestion(
+        card_id, chat_id, open_id, text, button.direct, button.number, is_external
+    )
 
 
 _READERS: dict[str, Callable[[_Envelope], LarkEvent | None]] = {

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import Future
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.events import (
     MAX_STORING,
+    MAX_SUGGESTION_LENGTH,
     EventEnvelope,
     EventHeader,
     EventReceiver,
@@ -19,9 +21,12 @@ from internal.channels.lark.events import (
     LarkMessage,
     LarkRecall,
     LarkRemoval,
+    LarkSuggestion,
     NotStored,
     open_event,
     read_event,
+    read_suggestion,
+    shown_message,
 )
 
 
@@ -244,3 +249,38 @@ def test_a_sender_of_another_tenant_is_external(tenant: str, external: bool) -> 
     read = read_event(json.dumps({"header": header, "event": event}))
     assert isinstance(read, LarkMessage)
     assert read.is_external is external
+
+
+VALUE = {"suggest": "Write", "number": 1, "chat": "oc_1", "direct": True}
+
+
+def clicked(value: Any, chat_id: str = "oc_1", open_id: str = "ou_1") -> LarkSuggestion | None:
+    return read_suggestion(
+        value, card_id="om_1", chat_id=chat_id, open_id=open_id, is_external=False
+    )
+
+
+def test_a_click_is_a_message_with_an_id_for_each_person() -> None:
+    first, second = clicked(VALUE), clicked(VALUE, open_id="ou_2")
+    assert first is not None
+    assert second is not None
+    assert (first.text, first.direct, first.chat_id) == ("Write", True, "oc_1")
+    assert first.name != second.name
+    assert shown_message(first.name) == shown_message(second.name) == "om_1"
+    assert (shown_message("om_2"), shown_message("menu:ou_1:1:help")) == ("om_2", "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"run": "r1"},
+        VALUE | {"suggest": " "},
+        VALUE | {"suggest": "x" * (MAX_SUGGESTION_LENGTH + 1)},
+        VALUE | {"more": 1},
+        VALUE | {"chat": "oc_2"},
+    ],
+)
+def test_other_values_are_no_suggestions(value: Any) -> None:
+    assert clicked(value) is None
