@@ -23,7 +23,7 @@ from internal.channels.chat.transport import (
     SuggestionAction,
     UserAction,
 )
-from internal.channels.lark.events import LarkClick, EventEnvelope, suggestion_of
+from internal.channels.lark.events import EventEnvelope, LarkClick, suggestion_of
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import (
     ButtonAction,
