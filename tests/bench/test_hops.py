@@ -3,11 +3,13 @@
 Functions that a gateway calls while nothing happens are subtracted.
 """
 
+import ast
 import asyncio
 import json
 import os
+import re
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,16 @@ import pytest
 
 from internal.simulators.lark.model import App, ChatMessage
 from internal.simulators.lark.simulator import LarkSim
+from tests import ROOT
 from tests.bench.processes import PYTHON, Server, gateway, with_model
 from tests.bench.table import Row, Table
 
 pytestmark = pytest.mark.bench
 
 APP = App("cli_bench", "secret-for-benches")
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+LIST = ROOT / "build" / "lark-message.md"
+"""Where the list of ARCHITECTURE is written as it is now."""
 SETTLE_SECONDS = 3.0
 IDLE_SECONDS = 12.0
 """Longer than the pauses of most loops."""
@@ -86,12 +92,26 @@ Recording = dict[str, list[str]]
 
 
 def without(found: Recording, idle: Recording) -> Recording:
-    """Return the functions that an idle gateway does not call, and their modules."""
-    functions = sorted({*found["functions"]} - {*idle["functions"]})
-    return {
-        "functions": functions,
-        "modules": sorted({function.partition(":")[0] for function in functions}),
-    }
+    """Return the functions that an idle gateway does not call, and their modules, in order."""
+    at_rest = {*idle["functions"]}
+    functions = [each for each in found["functions"] if each not in at_rest]
+    modules = dict.fromkeys(function.partition(":")[0] for function in functions)
+    return {"functions": functions, "modules": [*modules]}
+
+
+def module_lines(modules: Iterable[str]) -> list[str]:
+    """Return a line for each module: its path, and the first sentence of its docstring."""
+    lines = []
+    for number, module in enumerate(modules, 1):
+        about = ast.get_docstring(ast.parse((ROOT / module).read_text())) or ""
+        sentence = re.split(r"\.(?:\s|$)", " ".join(about.split("\n\n")[0].split()))[0]
+        lines.append(f"{number}. `{module}`: {sentence}")
+    return lines
+
+
+def listed_modules() -> set[str]:
+    """Return the modules of a Lark message that the documentation lists."""
+    return {*re.findall(r"(?m)^\d+\. `(internal/[^`]+)`: ", ARCHITECTURE.read_text())}
 
 
 async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recording]:
@@ -142,10 +162,14 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
 
 def test_hops(tmp_path: Path, model: str, table: Table) -> None:
     message, question, idle = asyncio.run(counted(tmp_path / "home", model))
+    LIST.parent.mkdir(exist_ok=True)
+    LIST.write_text("\n".join(module_lines(message["modules"])) + "\n")
+    unlisted = {*message["modules"]} - listed_modules()
     table.add(
         Row("modules per Lark message", "", [len(message["modules"])]),
         Row("functions per Lark message", "", [len(message["functions"])]),
         Row("modules, a question and its answer", "", [len(question["modules"])]),
         Row("functions, a question and its answer", "", [len(question["functions"])]),
         Row("functions of an idle gateway", "", [len(idle["functions"])]),
+        Row("modules per Lark message, not in docs/architecture.md", "", [len(unlisted)]),
     )

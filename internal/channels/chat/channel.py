@@ -20,7 +20,7 @@ from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.chats import InboundMessage, OutboxBacklog
+from internal.agent.domain.chats import AcceptedMessage, InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId, SessionId
@@ -34,6 +34,7 @@ from internal.channels.chat.message_handler import MessageHandler, MessageListen
 from internal.channels.chat.message_marks import MessageMarks
 from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
+from internal.channels.chat.queued_message import QueuedMessage
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -276,9 +277,9 @@ class ChatChannel:
             return
         if (found := accepted.result()) is not Acceptance.KNOWN:
             is_begun = found is Acceptance.BEGUN
-            take = partial(self._queues.take, row, decoded, is_begun=is_begun)
+            message = QueuedMessage(AcceptedMessage(row), decoded, is_begun=is_begun)
             with suppress(RuntimeError):  # the loop is closed: the next process takes the message
-                self._loop.call_soon_threadsafe(take)
+                self._loop.call_soon_threadsafe(self._queues.take, message)
 
     async def _release(self) -> None:
         try:

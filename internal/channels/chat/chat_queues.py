@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 from internal.agent.app.chat_delivery import ChatDelivery, MessageFacts
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import AcceptedMessage, InboundMessage, edited_message_id
+from internal.agent.domain.chats import AcceptedMessage, edited_message_id
 from internal.agent.domain.errors import (
     FilesUnavailable,
     LarkspurError,
@@ -69,23 +69,8 @@ class ChatQueues:
         self._poll.wake()
         self._handler.notify()
 
-    def take(
-        self, message: InboundMessage, decoded: object = None, *, is_begun: bool = False
-    ) -> None:
-        """Process a message that this process has just accepted, if it leads.
-
-        `decoded` is its event as its transport has decoded it. `is_begun`: the first attempt was
-        counted when it was accepted.
-        """
-        self._take(QueuedMessage(AcceptedMessage(message), decoded, is_begun=is_begun))
-
-    async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
-        """Process messages on every wake and every 30 s, while this process leads."""
-        self._steady_at = asyncio.get_running_loop().time() + STEADY_SECONDS
-        self._leadership = leadership
-        await self._poll.run(self._start, supervisor)
-
-    def _take(self, message: QueuedMessage) -> None:
+    def take(self, message: QueuedMessage) -> None:
+        """Process a message that this process has just accepted, if it leads."""
         chat_id = message.row.chat_id
         if sum(map(len, self._chats.values())) >= _PAGE_SIZE:
             self._has_more = True
@@ -95,6 +80,12 @@ class ChatQueues:
             self._handler.notify(chat_id)
         else:
             self._begin(chat_id, [message])
+
+    async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
+        """Process messages on every wake and every 30 s, while this process leads."""
+        self._steady_at = asyncio.get_running_loop().time() + STEADY_SECONDS
+        self._leadership = leadership
+        await self._poll.run(self._start, supervisor)
 
     async def _start(self, _: asyncio.TaskGroup) -> None:
         transport, chats = self._transport, dict[str, list[QueuedMessage]]()
@@ -228,7 +219,7 @@ class ChatQueues:
                 message.is_begun = each.is_begun
                 waiting[number] = message
                 return
-        self._take(message)
+        self.take(message)
 
 
 def _is_temporary(error: Exception) -> bool:

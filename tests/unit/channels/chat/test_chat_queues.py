@@ -7,6 +7,7 @@ from internal.agent.app.chat_delivery import Acceptance
 from internal.agent.domain.chats import AcceptedMessage, InboundMessage
 from internal.channels.chat.chat_queues import ChatQueues
 from internal.channels.chat.message_handler import MessageHandler, MessageListener
+from internal.channels.chat.queued_message import QueuedMessage
 from internal.i18n.chat import ChatTexts
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import T0, EchoApp
@@ -31,7 +32,9 @@ async def test_an_attempt_that_began_with_the_acceptance_and_is_not_made_does_no
         instructions=app.instructions,
     )
     queues = ChatQueues(app.transport, app.gateway.delivery, handler)
-    queues.take(row, is_begun=True)  # it does not process messages any more
+    queues.take(
+        QueuedMessage(AcceptedMessage(row), is_begun=True)
+    )  # it does not process messages any more
     await app.gateway.delivery.drop("echo", "test", "", "what was stored before is on disk then")
     found = await app.gateway.delivery.list_accepted("echo", "test", 10)
     assert found == [AcceptedMessage(row)]
