@@ -15,7 +15,7 @@ from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.react.gates import GATES
 from internal.channels.cli.commands.registry import COMMANDS
 from internal.channels.cli.repl.slash_commands import SLASH_COMMANDS
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
 from internal.tools.registry import TOOLS
 from tests import ROOT

@@ -72,7 +72,6 @@ from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
-from internal.config.settings import Settings
 from internal.config.time_zone import chosen_time_zone
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
@@ -104,6 +103,7 @@ from internal.sandbox.packages import (
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
+from internal.settings.settings import Settings
 from internal.skills.library import SkillLibrary
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database

@@ -16,8 +16,8 @@ from internal.agent.ports.hooks import HookEvent, HookInput, HookNotes
 from internal.hooks.answer import HookAnswer, HookFailed, parse_answer
 from internal.hooks.command import ask_command
 from internal.hooks.program import PinnedPrograms
-from internal.hooks.settings import HookSettings
 from internal.hooks.signed_post import SignedPoster
+from internal.settings.hooks import HookSettings
 
 logger = logging.getLogger(__name__)
 

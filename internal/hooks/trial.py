@@ -17,8 +17,8 @@ from internal.agent.ports.hooks import HookEnd, HookInput, HookQuestion, HookRes
 from internal.agent.ports.runtime import Clock
 from internal.hooks.answer import HookAnswer, HookFailed
 from internal.hooks.runner import ask_hook
-from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.hooks.signed_post import PostResponse, SignedPoster
+from internal.settings.hooks import HookSettings, WebhookSettings
 
 TEST_EVENT = "webhook.test"
 """The name of the event that a trial sends. It is never stored."""

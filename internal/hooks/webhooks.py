@@ -24,8 +24,8 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from internal.hooks.answer import HookFailed
-from internal.hooks.settings import WebhookSettings
 from internal.hooks.signed_post import SignedPoster
+from internal.settings.hooks import WebhookSettings
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,6 @@ from internal.agent.domain.errors import (
     ModelUnreachable,
 )
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo, invalid_key_error
 from internal.llm.lenient_json import one_line
 from internal.llm.lessons.book import LessonBook
@@ -36,12 +35,13 @@ from internal.llm.network import tls_context
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ResponseReader, StreamedText
 from internal.llm.transport import ApiKey, ProviderErrorResponse, Refused
+from internal.model_providers.dialect import Dialect
+from internal.model_providers.provider import CloudName
 
 if TYPE_CHECKING:
     from anthropic import AsyncAPIResponse
     from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped] # it has none
 
-CloudName = Literal["bedrock", "vertex", "foundry"]
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 _AZURE_SCOPE = "https://ai.azure.com/.default"

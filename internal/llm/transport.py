@@ -18,10 +18,10 @@ from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
 from internal.http_session.messages import SessionRequest, UploadedFile, encode_form
-from internal.llm.addresses.answers import is_page, is_wrong_address, wrong_address_error
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import decode_json, one_line
 from internal.llm.network import EnvironmentProxies, load_proxies, tls_context
+from internal.llm.server_answers import is_page, is_wrong_address, wrong_address_error
 from internal.llm.stream_reader import ResponseReader, StreamedText
 
 if TYPE_CHECKING:

@@ -47,8 +47,8 @@ from internal.channels.chat.transport import (
     UserAction,
 )
 from internal.channels.chat.urgent_questions import UrgentQuestions
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

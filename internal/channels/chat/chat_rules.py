@@ -14,7 +14,7 @@ from internal.agent.domain.permissions.network import (
 )
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.tasks import Profile
-from internal.config.chat import BusyMode, ChatChannelSettings, SessionScope
+from internal.settings.chat import BusyMode, ChatChannelSettings, SessionScope
 
 
 class ChatRules(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,8 +79,8 @@ from internal.channels.chat.transport import (
     TransportUnavailable,
     recall_id,
 )
-from internal.config.chat import ChatChannelSettings, SessionScope
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings, SessionScope
 
 log = logging.getLogger(__name__)
 

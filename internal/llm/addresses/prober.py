@@ -14,11 +14,11 @@ from yarl import URL
 
 from internal.http_session.messages import SessionRequest
 from internal.http_session.session import HttpSession
-from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_path, judge
 from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
 from internal.llm.network import load_proxies, tls_context
+from internal.llm.server_answers import AddressAnswer, AnswerKind, is_login_path, judge
 from internal.llm.transport import ApiKey
 from internal.normal_forms.urls import join_url
 

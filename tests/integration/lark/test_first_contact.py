@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim

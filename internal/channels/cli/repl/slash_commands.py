@@ -15,6 +15,7 @@ from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
 from internal.channels.cli.id_lookup import find_id
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.task_tree import tree_rows
@@ -35,7 +36,6 @@ from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init, instructions
 from internal.channels.cli.repl.commands.mcp import mcp
 from internal.channels.cli.repl.commands.skills import skills
-from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.network_choice import (
     NETWORK_CHOICES,
     NETWORK_WORDS,

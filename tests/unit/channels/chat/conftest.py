@@ -29,10 +29,10 @@ from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
 from internal.channels.chat.chat_rules import resolve_rules
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import SessionFolders
+from internal.settings.chat import ChatChannelSettings
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_files import WorkspaceInstructionFiles

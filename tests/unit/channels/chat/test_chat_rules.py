@@ -7,7 +7,7 @@ from internal.agent.domain.permissions.network import NetworkSetting, network_ho
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.tasks import Profile
 from internal.channels.chat.chat_rules import resolve_rules
-from internal.config.chat import ChatChannelSettings, ChatGroup
+from internal.settings.chat import ChatChannelSettings, ChatGroup
 from tests.support.web_app import defaults
 
 

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from internal.channels.chat.message_handler import conversation_scope
-from internal.config.chat import SessionScope
+from internal.settings.chat import SessionScope
 from tests.support.echo_channel import echo_message
 
 KINDS: tuple[SessionScope, ...] = get_args(SessionScope)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.llm.addresses.answers import is_page, is_wrong_address, judge
+from internal.llm.server_answers import is_page, is_wrong_address, judge
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from internal.agent.domain.plans import PlanReview
-from internal.config.types import Count, Names, Network, Seconds, Section, Text, key
+from internal.settings.types import Count, Names, Network, Seconds, Section, Text, key
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 MAX_QUESTION_RECIPIENTS = 5

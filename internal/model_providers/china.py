@@ -4,7 +4,7 @@ Prices in US dollars are those of the international address; where none of cache
 that of the input stands. Ark lists its prices in yuan only.
 """
 
-from internal.llm.providers.provider import (
+from internal.model_providers.provider import (
     ModelInfo,
     OpenAICompatible,
     ThinkingRule,

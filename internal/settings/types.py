@@ -1,6 +1,7 @@
 """Types of setting values. Their error messages follow the name of the key."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,10 +15,8 @@ from internal.normal_forms.urls import split_url
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
-_BUCKET = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """What a host can be called."""
-_PREFIX = re.compile("([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
 
 
 Place = tuple[str | int, ...]
@@ -97,29 +96,28 @@ def _origin(text: str) -> str:
     return text
 
 
-def _bucket_name(text: str) -> str:
-    if not _BUCKET.fullmatch(text):
-        raise ValueError(
-            "must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens"
-        )
-    return text
+def matches(pattern: str, expected: str) -> AfterValidator:
+    """Return a check that a text has the form of a regular expression as a whole."""
+    form = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            raise ValueError(expected)
+        return text
+
+    return AfterValidator(check)
 
 
-def _key_prefix(text: str) -> str:
-    if not _PREFIX.fullmatch(text):
-        raise ValueError(
-            "must consist of letters, digits, dots, hyphens, underscores and slashes,"
-            " without a slash at an end"
-        )
-    return text
+def one_of(names: Iterable[str]) -> AfterValidator:
+    """Return a check that a text is one of some names."""
+    known = tuple(names)
 
+    def check(name: str) -> str:
+        if name not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return name
 
-def _host_name(text: str) -> str:
-    if text and not HOST_NAME.fullmatch(text):
-        raise ValueError(
-            "must be up to 63 letters, digits, dots, hyphens and underscores, such as worker-1"
-        )
-    return text
+    return AfterValidator(check)
 
 
 def _outside(path: Path) -> Path:
@@ -158,9 +156,28 @@ Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(web_address)]
 Origin = Annotated[WebAddress, AfterValidator(_origin)]
-BucketName = Annotated[str, AfterValidator(_bucket_name)]
-KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
-HostName = Annotated[str, AfterValidator(_host_name)]
+BucketName = Annotated[
+    str,
+    matches(
+        "[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
+        "must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
+    ),
+]
+KeyPrefix = Annotated[
+    str,
+    matches(
+        "([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?",
+        "must consist of letters, digits, dots, hyphens, underscores and slashes,"
+        " without a slash at an end",
+    ),
+]
+HostName = Annotated[
+    str,
+    matches(
+        f"({HOST_NAME.pattern})?",
+        "must be up to 63 letters, digits, dots, hyphens and underscores, such as worker-1",
+    ),
+]
 OutsidePath = Annotated[Path, AfterValidator(_absolute), AfterValidator(_outside)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]

@@ -1,16 +1,16 @@
 """The registry of model providers. A new provider is one entry in `PROVIDERS` and nothing else.
 
-Settings validate against it, and `make generate` writes the tables of docs/models.md from it. The
-entries are in `internal.llm.providers`. Standard library only.
+Settings validate against it, and `make generate` writes the tables of docs/models.md from it.
+Standard library only.
 """
 
 import re
 from functools import lru_cache
 
-from internal.llm.providers.china import ARK, DEEPSEEK, GLM, KIMI, MINIMAX, QWEN
-from internal.llm.providers.claude import ANTHROPIC, BEDROCK, FOUNDRY, VERTEX
-from internal.llm.providers.openai import AZURE, OPENAI
-from internal.llm.providers.others import (
+from internal.model_providers.china import ARK, DEEPSEEK, GLM, KIMI, MINIMAX, QWEN
+from internal.model_providers.claude import ANTHROPIC, BEDROCK, FOUNDRY, VERTEX
+from internal.model_providers.openai import AZURE, OPENAI
+from internal.model_providers.others import (
     GEMINI,
     MISTRAL,
     OFFLINE,
@@ -19,7 +19,8 @@ from internal.llm.providers.others import (
     OPENROUTER,
     XAI,
 )
-from internal.llm.providers.provider import (
+from internal.model_providers.provider import (
+    KnownProvider,
     ModelInfo,
     OpenAICompatible,
     Provider,
@@ -52,7 +53,7 @@ PRICES_AS_OF = "2026-11-28"
 
 # The order matters: the first provider whose key is set is used when the settings name none. New
 # ones follow those that were there before, so that an upgrade changes no choice.
-PROVIDERS: tuple[Provider, ...] = (
+PROVIDERS: tuple[KnownProvider, ...] = (
     ANTHROPIC,
     OPENAI,
     ARK,
@@ -76,7 +77,7 @@ PROVIDERS: tuple[Provider, ...] = (
 PROVIDER_NAMES: tuple[str, ...] = tuple(provider.name for provider in PROVIDERS)
 
 
-def find_provider(name: str) -> Provider | None:
+def find_provider(name: str) -> KnownProvider | None:
     """Return the provider with this name, or None."""
     return next((provider for provider in PROVIDERS if provider.name == name), None)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.llm.addresses.entered_text import clean_address, clean_key
+from internal.settings.entered_text import clean_address, clean_key
 
 KEY = "sk-proj-Abc_123-xyz=="
 

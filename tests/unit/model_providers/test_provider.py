@@ -8,9 +8,9 @@ import pytest
 from internal.agent.domain.messages import Text, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest, ModelResponse
-from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, ThinkingLevel, find_provider
+from internal.model_providers.registry import PROVIDERS, ThinkingLevel, find_provider
+from internal.settings.llm import LlmSettings
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Fault, Reply, ScriptedServer

@@ -4,7 +4,8 @@ import re
 
 from pydantic import field_validator
 
-from internal.config.types import (
+from internal.normal_forms.urls import split_url
+from internal.settings.types import (
     Count,
     Port,
     Seconds,
@@ -13,7 +14,6 @@ from internal.config.types import (
     WebAddress,
     key,
 )
-from internal.normal_forms.urls import split_url
 
 OWN_PATHS = frozenset(
     {

@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from internal.config.types import (
+from internal.model_providers.registry import (
+    OFFLINE_MODEL,
+    PROVIDER_NAMES,
+    ThinkingLevel,
+    find_provider,
+)
+from internal.settings.types import (
     ConfigError,
     Count,
     Dollars,
@@ -19,8 +25,8 @@ from internal.config.types import (
     Text,
     WebAddress,
     key,
+    one_of,
 )
-from internal.llm.registry import OFFLINE_MODEL, PROVIDER_NAMES, ThinkingLevel, find_provider
 
 
 def _known_provider(name: object) -> object:
@@ -41,15 +47,8 @@ def _model_of_provider(text: str) -> str:
     return text
 
 
-def _remote_provider(name: str) -> str:
-    remote = [known for known in PROVIDER_NAMES if known != "offline"]
-    if name not in remote:
-        raise ValueError(f"must be one of {', '.join(remote)}")
-    return name
-
-
 ProviderName = Annotated[str, BeforeValidator(_known_provider)]
-RemoteProviderName = Annotated[str, AfterValidator(_remote_provider)]
+RemoteProviderName = Annotated[str, one_of(name for name in PROVIDER_NAMES if name != "offline")]
 ModelOfProvider = Annotated[str, AfterValidator(_model_of_provider)]
 
 

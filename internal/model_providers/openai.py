@@ -1,6 +1,6 @@
 """OpenAI, and its models on Azure."""
 
-from internal.llm.providers.provider import ModelInfo, OpenAICompatible, efforts, prices
+from internal.model_providers.provider import ModelInfo, OpenAICompatible, efforts, prices
 
 # `none` turns reasoning off, the only way in which gpt-6 takes tools over Chat Completions: see
 # `Dialect.effort`. Names of models of other servers get no field.

@@ -6,11 +6,11 @@ from urllib.parse import SplitResult, unquote
 from pydantic import AfterValidator, SecretStr, field_validator, model_validator
 
 from internal.agent.domain.secrets import register_secret
-from internal.config.chat import ChatChannelSettings
-from internal.config.messages import nearest
-from internal.config.types import File, Secret, Section, Text, key
 from internal.normal_forms.addresses import is_loopback
 from internal.normal_forms.urls import split_url
+from internal.settings.chat import ChatChannelSettings
+from internal.settings.messages import nearest
+from internal.settings.types import File, Secret, Section, Text, key
 
 ORIGINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """The addresses of the two services, by their names."""

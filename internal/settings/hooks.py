@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.permissions.rules import RuleError, split_rule
 from internal.agent.ports.hooks import HookEvent
-from internal.config.types import Seconds, Secret, Section, Text, web_address
-from internal.hooks.signature import suits_libraries
+from internal.settings.types import Seconds, Secret, Section, Text, web_address
 
 _SYSTEM_FOLDERS = tuple(
     f"/{name}/"
@@ -102,11 +101,6 @@ class HookSettings(Section):
         return (self.files or [Path(self.command[0])])[0].name
 
     @property
-    def suits_libraries(self) -> bool:
-        """True unless the secret is one that not all libraries for signatures take as it is."""
-        return self.secret is None or suits_libraries(self.secret.get_secret_value())
-
-    @property
     def refuses_on_failure(self) -> bool:
         """True if what the hook cannot be asked about does not happen."""
         return self.event in _DECIDING and self.on_failure != "continue"
@@ -142,11 +136,6 @@ class WebhookSettings(Section):
     def title(self) -> str:
         """The host of the receiver, for people."""
         return urlsplit(self.url).netloc
-
-    @property
-    def suits_libraries(self) -> bool:
-        """True unless the secret is one that not all libraries for signatures take as it is."""
-        return suits_libraries(self.secret.get_secret_value())
 
     def wants(self, event: str) -> bool:
         """Return True if events of a name are sent."""

@@ -35,9 +35,9 @@ from internal.agent.ports.llm import (
     StreamRestarted,
     TextDelta,
 )
-from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider, find_providers_of_key
+from internal.model_providers.registry import PROVIDERS, Provider, find_providers_of_key
+from internal.settings.llm import LlmSettings
 from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.cloud_servers import (
@@ -386,8 +386,8 @@ async def test_a_provider_is_one_entry_and_its_registration(
 ) -> None:
     """A copy of the package with one more entry validates, builds, prices and documents it."""
     shutil.copytree(ROOT / "internal", tmp_path / "internal")
-    entries = tmp_path / "internal" / "llm" / "providers" / "others.py"
-    registry = tmp_path / "internal" / "llm" / "registry.py"
+    entries = tmp_path / "internal" / "model_providers" / "others.py"
+    registry = tmp_path / "internal" / "model_providers" / "registry.py"
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(limit="max_tokens")) as fake:
         entries.write_text(entries.read_text() + ACME.replace("BASE_URL", fake.base_url))
         text = registry.read_text().replace("    OFFLINE,\n)", "    OFFLINE,\n    ACME,\n)")
@@ -413,7 +413,7 @@ def test_reading_the_registry_imports_the_standard_library_only() -> None:
     program = (
         "import sys\n"
         "before = set(sys.modules)\n"
-        "import internal.llm.registry\n"
+        "import internal.model_providers.registry\n"
         "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(sorted(new - sys.stdlib_module_names - {'internal'}))\n"
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from internal.config.loader import load
-from internal.llm.registry import find_provider
+from internal.model_providers.registry import find_provider
 
 
 def test_mistral_has_its_own_ids_of_calls_and_order_of_messages() -> None:

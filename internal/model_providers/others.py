@@ -1,6 +1,6 @@
 """Other providers, routers, and models on this machine."""
 
-from internal.llm.providers.provider import (
+from internal.model_providers.provider import (
     ModelInfo,
     OfflineDemo,
     OpenAICompatible,

@@ -1,27 +1,19 @@
 """Registry entries: facts about a provider and its models.
 
-Standard library only: the command line and the settings read the entries, so an adapter is imported
-when a provider is connected.
+Standard library only: the command line and the settings read the entries.
 """
-# ruff: noqa: PLC0415 - adapters are imported by `connect`, see above
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from internal.llm.cloud_claude import CloudName
-    from internal.llm.dialect import Dialect
-    from internal.llm.errors import ProviderInfo
-    from internal.llm.lessons.book import LessonBook
-    from internal.llm.retry import ProviderClient
-    from internal.llm.transport import ApiKey
+    from internal.model_providers.dialect import Dialect
 
+CloudName = Literal["bedrock", "vertex", "foundry"]
 ThinkingLevel = Literal["off", "low", "medium", "high"]
 Fields = Mapping[str, Any]
 """More fields of the body of a request."""
@@ -98,22 +90,7 @@ def switch(*models: str, on: str = "enabled") -> ThinkingRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionOptions:
-    """The settings of a client of a provider, and the lessons that it shares.
-
-    `base_url` None is the provider's own address. `silence_seconds` is the longest wait for the
-    next bytes of a connection. `thinking` None is the default of each model.
-    """
-
-    key: "ApiKey"
-    base_url: str | None
-    silence_seconds: float
-    thinking: ThinkingLevel | None = None
-    lessons: "LessonBook | None" = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provider(ABC):
+class Provider:
     """A provider of models.
 
     Args:
@@ -177,7 +154,7 @@ class Provider(ABC):
 
     def dialect_of(self, model: str, thinking: ThinkingLevel | None = None) -> "Dialect":
         """Return the dialect of requests to a model."""
-        from internal.llm.dialect import Dialect
+        from internal.model_providers.dialect import Dialect  # noqa: PLC0415 - see above
 
         info = self.find_model(model) or ModelInfo(model)
         known = {**self.dialect, **info.dialect}
@@ -186,56 +163,17 @@ class Provider(ABC):
         fields = {**info.fields, **self.thinking_fields(model, thinking)}
         return Dialect(**known, extra_fields=json.dumps(fields) if fields else "")
 
-    @abstractmethod
-    def connect(self, options: ConnectionOptions) -> "ProviderClient":
-        """Return a client. Instant."""
-
-    def _dialects(self, thinking: ThinkingLevel | None) -> Callable[[str], "Dialect"]:
-        """Return what gives the dialect of a model, and keeps it."""
-        return lru_cache(64)(partial(self.dialect_of, thinking=thinking))
-
-    def _info(self) -> "ProviderInfo":
-        from internal.llm.errors import ProviderInfo
-
-        return ProviderInfo(self.title, self.key_variable)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Anthropic(Provider):
     """A provider that implements Anthropic's Messages API."""
-
-    def connect(self, options: ConnectionOptions) -> "ProviderClient":
-        """Return a client of the Messages API."""
-        from internal.llm.anthropic import AnthropicModel
-
-        return AnthropicModel(
-            options.key,
-            base_url=options.base_url,
-            silence_seconds=options.silence_seconds,
-            dialect_of=self._dialects(options.thinking),
-            lessons=options.lessons,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloudClaude(Provider):
     """A cloud that serves Claude to its customers, with its own credentials."""
 
-    cloud: "CloudName"
-
-    def connect(self, options: ConnectionOptions) -> "ProviderClient":
-        """Return a client of the cloud."""
-        from internal.llm.cloud_claude import connect_cloud
-
-        return connect_cloud(
-            self.cloud,
-            self._info(),
-            options.key,
-            base_url=options.base_url,
-            silence_seconds=options.silence_seconds,
-            dialect_of=self._dialects(options.thinking),
-            lessons=options.lessons,
-        )
+    cloud: CloudName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,43 +188,20 @@ class OpenAICompatible(Provider):
     key_header: str = "authorization"
     own_path: str = ""
 
-    def connect(self, options: ConnectionOptions) -> "ProviderClient":
-        """Return a client of Chat Completions."""
-        from internal.llm.openai import OpenAIModel, Service
-
-        service = Service(
-            self.name,
-            self._info(),
-            self.base_url,
-            dialect_of=self._dialects(options.thinking),
-            key_header=self.key_header,
-            key_elsewhere=self.key_use == "always",
-            address_variable=self.base_url_variable or "",
-        )
-        base_url = options.base_url
+    def complete_address(self, base_url: str | None) -> str | None:
+        """Return an address of the person's own with `own_path` if it has no path."""
         if base_url and self.own_path and not urlsplit(base_url).path.strip("/"):
-            base_url = base_url.rstrip("/") + self.own_path
-        return OpenAIModel(
-            service,
-            options.key,
-            base_url=base_url,
-            silence_seconds=options.silence_seconds,
-            lessons=options.lessons,
-        )
+            return base_url.rstrip("/") + self.own_path
+        return base_url
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineDemo(Provider):
     """The built-in demo model, which needs no network."""
 
-    def connect(
-        self,
-        options: ConnectionOptions,  # noqa: ARG002 - required by Provider
-    ) -> "ProviderClient":
-        """Return the demo model."""
-        from internal.llm.offline.model import OfflineModel
 
-        return OfflineModel()
+KnownProvider = Anthropic | CloudClaude | OpenAICompatible | OfflineDemo
+"""The kinds of providers, each of which has a client in `internal.llm.model_factory`."""
 
 
 def find_longest(models: tuple[ModelInfo, ...], name: str) -> ModelInfo | None:

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from internal.config.chat import ChatChannelSettings, ChatGroup
-from internal.config.lark import LarkSettings
+from internal.settings.chat import ChatChannelSettings, ChatGroup
+from internal.settings.lark import LarkSettings
 
 
 def test_unknown_group_has_no_overrides() -> None:

@@ -10,7 +10,7 @@ docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.h
 
 from typing import Any
 
-from internal.llm.providers.provider import (
+from internal.model_providers.provider import (
     NO_FIELDS,
     Anthropic,
     CloudClaude,

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from internal.config.server import ServerSettings
+from internal.settings.server import ServerSettings
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from internal.config.chat import ChatChannelSettings
-from internal.config.lark import LarkSettings
+from internal.settings.chat import ChatChannelSettings
+from internal.settings.lark import LarkSettings
 
 
 @pytest.mark.parametrize(

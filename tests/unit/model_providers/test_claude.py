@@ -3,9 +3,9 @@
 import pytest
 
 from internal.agent.domain.usage import Usage
-from internal.config.llm import LlmSettings
 from internal.llm.model_catalog import make_model_book
-from internal.llm.registry import find_model, plain_name
+from internal.model_providers.registry import find_model, plain_name
+from internal.settings.llm import LlmSettings
 
 MILLION = Usage(input_tokens=1_000_000)
 

@@ -5,9 +5,9 @@ import pytest
 from internal.agent.domain.errors import ModelKeyRejected
 from internal.agent.domain.messages import user_message
 from internal.agent.ports.llm import ModelRequest, ModelResponse
-from internal.config.llm import LlmSettings
 from internal.config.loader import load
 from internal.llm.model_factory import build_model
+from internal.settings.llm import LlmSettings
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Reply
 

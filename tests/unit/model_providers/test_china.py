@@ -3,7 +3,7 @@
 import pytest
 
 from internal.config.loader import load
-from internal.llm.registry import OpenAICompatible, find_provider
+from internal.model_providers.registry import OpenAICompatible, find_provider
 
 NAMES = ("ark", "qwen", "kimi", "glm", "minimax")
 

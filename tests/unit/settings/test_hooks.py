@@ -8,7 +8,7 @@ import pytest
 
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
-from internal.config.types import ConfigError
+from internal.settings.types import ConfigError
 
 COMMAND = {"command": ["check"]}
 

@@ -4,17 +4,23 @@
 `reference.py`. `loader.py` reads the values; each package receives its own section.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from internal.config.lark import LarkSettings
-from internal.config.llm import LlmSettings
-from internal.config.server import ServerSettings
-from internal.config.types import (
+from internal.database_address.address import is_postgres, parse_address
+from internal.i18n.language import LanguageSetting
+from internal.normal_forms.addresses import is_loopback, reached_host
+from internal.normal_forms.time_zones import check_time_zone
+from internal.search_providers.provider import SearchProvider
+from internal.search_providers.registry import PROVIDERS
+from internal.settings.hooks import HookSettings, WebhookSettings
+from internal.settings.lark import LarkSettings
+from internal.settings.llm import LlmSettings
+from internal.settings.server import ServerSettings
+from internal.settings.types import (
     BucketName,
     Count,
     DatabaseUrl,
@@ -38,15 +44,10 @@ from internal.config.types import (
     TokenLimit,
     WebAddress,
     key,
+    matches,
+    one_of,
     section,
 )
-from internal.database_address.address import is_postgres, parse_address
-from internal.hooks.settings import HookSettings, WebhookSettings
-from internal.i18n.language import LanguageSetting
-from internal.normal_forms.addresses import is_loopback, reached_host
-from internal.normal_forms.time_zones import check_time_zone
-from internal.search_providers.provider import SearchProvider
-from internal.search_providers.registry import PROVIDERS
 
 MIN_MESSAGE_DAYS = 8
 """How long a handled message is known at least, so that it is not handled again."""
@@ -336,24 +337,16 @@ class WebFetchSettings(Section):
     )
 
 
-def _search_provider(name: str) -> str:
-    names = [provider.name for provider in PROVIDERS]
-    if name not in names:
-        raise ValueError(f"must be one of {', '.join(names)}")
-    return name
-
-
-def _keyed_search_provider(name: str) -> str:
-    names = [provider.name for provider in PROVIDERS if provider.key_variable]
-    if name not in names:
-        raise ValueError(f"must be one of {', '.join(names)}")
-    return name
+SearchProviderName = Annotated[str, one_of(provider.name for provider in PROVIDERS)]
+KeyedSearchProviderName = Annotated[
+    str, one_of(provider.name for provider in PROVIDERS if provider.key_variable)
+]
 
 
 class WebSearchSettings(Section):
     """The search providers of web_search, which is offered if one of them can be asked."""
 
-    providers: tuple[Annotated[str, AfterValidator(_search_provider)], ...] = key(
+    providers: tuple[SearchProviderName, ...] = key(
         (),
         f"Providers to ask, in order: {', '.join(each.name for each in PROVIDERS)};"
         " unset: all that have a key or a URL.",
@@ -361,7 +354,7 @@ class WebSearchSettings(Section):
     searxng_url: WebAddress | None = key(
         None, "URL of a SearXNG instance; it must list json under search.formats."
     )
-    keys: Mapping[Annotated[str, AfterValidator(_keyed_search_provider)], Secret] = key(
+    keys: Mapping[KeyedSearchProviderName, Secret] = key(
         {},
         "{provider: key}; also read from"
         f" {', '.join(each.key_variable for each in PROVIDERS if each.key_variable)}.",
@@ -495,10 +488,7 @@ class UiSettings(Section):
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-def _language_code(text: str) -> str:
-    if not re.fullmatch("[a-z]{2,3}", text):
-        raise ValueError("must be a code such as zh or en")
-    return text
+LanguageCode = Annotated[str, matches("[a-z]{2,3}", "must be a code such as zh or en")]
 
 
 class TranscriptionSettings(Section):
@@ -513,7 +503,7 @@ class TranscriptionSettings(Section):
     api_key: Secret | None = key(
         None, "API key of the service; a service at another base URL may need none."
     )
-    language: Annotated[str, AfterValidator(_language_code)] | None = key(
+    language: LanguageCode | None = key(
         None, "Code of the spoken language, such as zh; unset: the service recognises it."
     )
     timeout_seconds: Seconds = key(
