@@ -46,24 +46,38 @@ def buttons(node: Any) -> list[str]:
             return []
 
 
+def take(file: Path) -> str | None:
+    """Return what is in a file and remove it; None if there is none."""
+    if not file.exists():
+        return None
+    text = file.read_text()
+    file.unlink()
+    return text
+
+
 class TracedGateway:
     """A gateway whose calls can be recorded."""
 
     def __init__(self, server: Server, output: Path) -> None:
         self._server, self._output = server, output
 
-    def start_recording(self) -> None:
+    async def start_recording(self) -> None:
+        """Return when calls are recorded."""
         os.kill(self._server.pid, signal.SIGUSR1)
+        await self._written(self._output.with_suffix(".started"))
 
     async def recording(self) -> dict[str, list[str]]:
         """Return the modules and functions called since the recording started."""
         os.kill(self._server.pid, signal.SIGUSR2)
-        async with asyncio.timeout(10):
-            while not self._output.exists():  # noqa: ASYNC110 - written by another process
-                await asyncio.sleep(0.01)
-        found: dict[str, list[str]] = json.loads(self._output.read_text())
-        self._output.unlink()
+        found: dict[str, list[str]] = json.loads(await self._written(self._output))
         return found
+
+    async def _written(self, file: Path) -> str:
+        """Return what is in a file as soon as the gateway has written it, and remove it."""
+        async with asyncio.timeout(10):
+            while (text := take(file)) is None:
+                await asyncio.sleep(0.01)
+        return text
 
 
 @asynccontextmanager
@@ -134,12 +148,13 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
 
         for record in (False, True):  # the first message opens the connection to the model
             if record:
-                server.start_recording()
+                await asyncio.sleep(SETTLE_SECONDS)
+                await server.start_recording()
             await answered(await send("bench:words:10"), "word word")
         await asyncio.sleep(SETTLE_SECONDS)  # the progress card gets its final state
         message = await server.recording()
 
-        server.start_recording()
+        await server.start_recording()
         sent = await send("bench:calls:1")
 
         def question_cards() -> list[tuple[str, str]]:
@@ -154,7 +169,7 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
         await asyncio.sleep(SETTLE_SECONDS)
         question = await server.recording()
 
-        server.start_recording()
+        await server.start_recording()
         await asyncio.sleep(IDLE_SECONDS)
         idle = await server.recording()
         return without(message, idle), without(question, idle), idle

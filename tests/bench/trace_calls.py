@@ -35,8 +35,9 @@ class Recorder:
             self._called.setdefault((code.co_filename, code.co_qualname))
 
     def start(self, *_signal: Any) -> None:
-        """Begin a new recording."""
+        """Begin a new recording, and say so with an empty file OUTPUT.started."""
         self._called = {}
+        self._output.with_suffix(".started").touch()
 
     def write(self, *_signal: Any) -> None:
         """Write the recording and end it."""
