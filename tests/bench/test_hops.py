@@ -75,7 +75,7 @@ class TracedGateway:
     async def _written(self, file: Path) -> str:
         """Return what is in a file as soon as the gateway has written it, and remove it."""
         async with asyncio.timeout(10):
-            while (text := take(file)) is None:
+            while (text := take(file)) is None:  # noqa: ASYNC110 - written by another process
                 await asyncio.sleep(0.01)
         return text
 
