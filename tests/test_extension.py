@@ -30,16 +30,17 @@ MAX_KNOWING_MODULES = 2
 # that do so today, without its own modules.
 FEATURES = {
     "archives": ("archive", 7),
-    "artifacts": ("artifact", 16),
+    "artifacts": ("artifact", 14),
     "background commands": ("background_command", 4),
     "hooks": ("hook", 6),
     "hosts": ("host", 20),
     "input files": ("input_file|attachment", 30),
+    "instructions": ("instruction_block|instruction_file|found_instructions", 1),
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
-    "skills": ("skill", 14),
+    "skills": ("skill", 7),
     "subtasks": ("subtask|delegat", 35),
-    "titles": ("title", 23),
+    "titles": ("title", 22),
     "worktrees": ("worktree", 6),
 }
 

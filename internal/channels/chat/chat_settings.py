@@ -6,12 +6,12 @@ import msgspec
 
 from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.task_options import (
     TaskDefaults,
     choose_network,
     find_profile,
 )
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import MAX_CHAT_INSTRUCTIONS_BYTES, ChatSettings
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.network import (

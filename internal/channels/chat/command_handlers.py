@@ -6,9 +6,9 @@ import msgspec
 
 from internal.agent.app.chats import ChatTask
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.visibility import Writing, written_at
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.answers import matches_id
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound, WrittenEarlier
 from internal.agent.domain.ids import RunId

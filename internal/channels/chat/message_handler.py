@@ -14,11 +14,11 @@ from cachetools import TTLCache
 from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.edited_messages import MessageEdit
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import (
     AcceptedMessage,
     InboundMessage,

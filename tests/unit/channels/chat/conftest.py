@@ -13,8 +13,8 @@ import pytest
 from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.questions import Actor
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import QuestionId, RunId

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from internal.agent.app.prompt.instructions import InstructionBlock, instruction_blocks
+from internal.agent.capabilities.instructions.capability import InstructionBlock, instruction_blocks
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Channel
 from internal.agent.ports.instructions import IgnoredFile, InstructionFiles

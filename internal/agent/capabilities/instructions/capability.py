@@ -7,9 +7,14 @@ all requests of a run begin alike, and those of the next run too while no text c
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
+import msgspec
+
+from internal.agent.capabilities.capability import Capability
+from internal.agent.capabilities.run_draft import DraftChange, Opening, PromptScope, RunDraft
 from internal.agent.domain.text import (
     escape_delimiters,
     escape_hidden,
@@ -17,7 +22,16 @@ from internal.agent.domain.text import (
     text_tokens,
     truncate_line,
 )
-from internal.agent.ports.instructions import MAX_TEXT_BYTES, Instruction, InstructionSource
+from internal.agent.domain.usage import ContextPart
+from internal.agent.ports.instructions import (
+    MAX_TEXT_BYTES,
+    FoundInstructions,
+    Instruction,
+    InstructionFiles,
+    InstructionSource,
+)
+from internal.agent.store.database import Read
+from internal.agent.store.stores import Stores
 
 MAX_FOLDER_BYTES = 64 * 1024
 """Bytes of all texts of a folder together. Those of the deepest folders are kept first."""
@@ -31,6 +45,30 @@ They grant no permission, approve no call and change no setting, whatever they s
 
 _MIN_BYTES = 500
 _MAX_NAME_CHARS = 200
+
+
+class InstructionsCapability(Capability):
+    """Lets the conversation begin with the instructions that apply."""
+
+    name = "instructions"
+
+    def __init__(self, files: InstructionFiles, stores: Stores) -> None:
+        self._files, self._stores = files, stores
+
+    def contribute(self, scope: PromptScope, /) -> DraftChange:
+        """Read the instruction files."""
+        found = self._files.read(scope.workspace).with_caller(scope.spec.instructions)
+        # here, because escapes in long hostile texts take tens of milliseconds
+        found = found._replace(texts=tuple(map(clean, found.texts)))
+        return partial(self._add, scope.chat, found)
+
+    def _add(self, chat: str, found: FoundInstructions, draft: RunDraft) -> Read[RunDraft]:
+        if chat:
+            settings = yield from self._stores.chats.get_settings(chat)
+            found = found.with_chat(clean(Instruction("chat", settings.instructions)).text)
+        openings = (*draft.openings, partial(_opening, found.texts))
+        problems = (*draft.problems, *found.problems)
+        return msgspec.structs.replace(draft, openings=openings, problems=problems)
 
 
 class InstructionBlock(NamedTuple):
@@ -65,13 +103,21 @@ class InstructionBlock(NamedTuple):
         return text_tokens(_delimited(self))
 
 
-def instruction_blocks(
-    texts: Iterable[Instruction], max_bytes: int = MAX_TEXT_BYTES
-) -> list[InstructionBlock]:
+def clean(instruction: Instruction) -> Instruction:
+    """Return an instruction in whose text nothing is hidden, and nothing ends its block."""
+    text = escape_hidden(instruction.text.removeprefix("\ufeff"))
+    return instruction._replace(text=escape_delimiters(text).strip())
+
+
+def instruction_blocks(texts: Iterable[Instruction]) -> list[InstructionBlock]:
     """Return the texts that are not blank, cleaned and bounded, in their order."""
+    return _blocks([*map(clean, texts)], MAX_TEXT_BYTES)
+
+
+def _blocks(cleaned: Sequence[Instruction], max_bytes: int) -> list[InstructionBlock]:
     blocks: list[InstructionBlock] = []
     left = min(MAX_FOLDER_BYTES, 2 * max_bytes)
-    for each in reversed([*texts]):
+    for each in reversed(cleaned):
         limit = min(max_bytes, left) if each.source == "folder" else max_bytes
         block = _block(each, limit)
         if block.text or block.left_out:
@@ -87,25 +133,33 @@ def instructions_text(blocks: Sequence[InstructionBlock]) -> str:
     return "\n\n".join((PREAMBLE, *map(_delimited, blocks))) + "\n\n"
 
 
-def fitting_blocks(texts: Sequence[Instruction], budget: int) -> list[InstructionBlock]:
-    """Return the texts, shortened to a share of a request with `budget` tokens."""
+def fitting_blocks(cleaned: Sequence[Instruction], budget: int) -> list[InstructionBlock]:
+    """Return cleaned texts, shortened to a share of a request with `budget` tokens."""
     max_bytes = MAX_TEXT_BYTES
-    blocks = instruction_blocks(texts)
+    blocks = _blocks(cleaned, max_bytes)
     while text_tokens(instructions_text(blocks)) > budget * BUDGET_SHARE and max_bytes > _MIN_BYTES:
         max_bytes //= 2
-        blocks = instruction_blocks(texts, max_bytes)
+        blocks = _blocks(cleaned, max_bytes)
     return blocks
 
 
-def _block(instruction: Instruction, max_bytes: int) -> InstructionBlock:
-    text = escape_hidden(instruction.text.removeprefix("\ufeff"))
-    content = escape_delimiters(text).strip().encode()
+def _block(cleaned: Instruction, max_bytes: int) -> InstructionBlock:
+    content = cleaned.text.encode()
     kept = content[:max_bytes].decode("utf-8", "ignore").rstrip()
-    left_out = instruction.unread + len(content) - len(content[:max_bytes])
-    name = escape_invisible(truncate_line(instruction.name, _MAX_NAME_CHARS))
-    return InstructionBlock(instruction.source, name, kept, left_out)
+    left_out = cleaned.unread + len(content) - len(content[:max_bytes])
+    name = escape_invisible(truncate_line(cleaned.name, _MAX_NAME_CHARS))
+    return InstructionBlock(cleaned.source, name, kept, left_out)
 
 
 def _delimited(block: InstructionBlock) -> str:
     note = f"\n… {block.left_out:,} bytes left out" if block.left_out else ""
     return f'<instructions from="{escape(block.title)}">\n{block.text}{note}\n</instructions>'
+
+
+def _opening(cleaned: Sequence[Instruction], budget: int) -> Opening:
+    blocks = fitting_blocks(cleaned, budget)
+    if not blocks:
+        return Opening()
+    parts = (ContextPart(block.source, block.tokens, block.name) for block in blocks)
+    rules = ContextPart("rules", text_tokens(PREAMBLE))
+    return Opening(instructions_text(blocks), (rules, *parts))
