@@ -13,6 +13,7 @@ import pytest
 
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.react.gates import GATES
+from internal.channels.chat.command_handlers import CHAT_COMMANDS
 from internal.channels.cli.commands.registry import COMMANDS
 from internal.channels.cli.repl.slash_commands import SLASH_COMMANDS
 from internal.model_providers.registry import PROVIDERS
@@ -55,7 +56,8 @@ REGISTRIES: dict[str, tuple[set[str], set[str]]] = {
     "events": ({each.__name__ for each in EVENTS}, set()),
     "gates": ({type(each).__name__ for each in GATES["strict"]}, set()),
     "commands": ({each.name for each in COMMANDS}, set()),
-    "slash commands": ({each.name for each in SLASH_COMMANDS}, set()),
+    "commands of chats": ({each.name for each in CHAT_COMMANDS}, set()),
+    "slash commands of the terminal": ({each.name for each in SLASH_COMMANDS}, set()),
 }
 
 MIN_IMPLEMENTATIONS = 2

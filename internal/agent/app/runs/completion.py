@@ -128,6 +128,8 @@ class RunCompleter:
             who=record.audience,
             reason_code=question.reason_code,
             asked_by=record.question.asked_by,
+            asker_number=record.question.asker_number,
+            asker_role=record.question.asker_role,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
@@ -236,7 +238,12 @@ class RunCompleter:
         """
         task, now, place = context.task, self._clock.now(), context.run.subtask
         if place is not None:
-            question = msgspec.structs.replace(question, asked_by=place.path)
+            question = msgspec.structs.replace(
+                question,
+                asked_by=place.path,
+                asker_number=place.number,
+                asker_role=place.role,
+            )
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,

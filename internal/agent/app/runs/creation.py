@@ -133,11 +133,14 @@ def clean_instruction(text: str) -> str:
     """
     text = clean_text(text)
     if not text.strip():
-        raise InvalidRequest("The task is empty.")
+        raise InvalidRequest("The task is empty.", reason_code="task_empty")
     if len(text) > MAX_INSTRUCTION_CHARACTERS:
         raise InvalidRequest(
             f"The task has {len(text):,} characters; the maximum is {MAX_INSTRUCTION_CHARACTERS:,}."
-            " Attach long material as a file."
+            " Attach long material as a file.",
+            reason_code="task_too_long",
+            count=len(text),
+            limit=MAX_INSTRUCTION_CHARACTERS,
         )
     return text
 
@@ -286,9 +289,15 @@ def resume_submission(
         Conflict: the task has not ended, or it is completed.
     """
     if task.status not in ENDED:
-        raise Conflict(f"The task has not ended: it is {task.status}.")
+        raise Conflict(
+            f"The task has not ended: it is {task.status}.",
+            reason_code="task_not_ended",
+            status=task.status,
+        )
     if task.stop_reason == "final_answer":
-        raise Conflict("The task is completed; there is nothing to resume.")
+        raise Conflict(
+            "The task is completed; there is nothing to resume.", reason_code="nothing_to_resume"
+        )
     return Submission(
         instruction=_without_prompt(task.instruction),
         prompt=f"{RESUME_PROMPT}\n\n{_without_prompt(task.model_text)}",
@@ -315,7 +324,7 @@ def checked_submission(submission: Submission, principal: Principal) -> Submissi
         InvalidRequest: the instruction is empty or too long.
     """
     if not principal.may("talk"):
-        raise Forbidden("You may not submit tasks here.")
+        raise Forbidden("You may not submit tasks here.", reason_code="may_not_submit")
     instruction = clean_instruction(submission.instruction)
     prompt = clean_text(submission.prompt)
     return msgspec.structs.replace(submission, instruction=instruction, prompt=prompt)

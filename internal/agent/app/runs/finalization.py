@@ -72,6 +72,22 @@ RECALLED = "the message was recalled"
 LEFT_CHAT = "the bot was removed from the chat"
 """Stop reason of a run whose chat cannot be written to any more: it leaves no reply."""
 
+INTERRUPTED_REASON = "interrupted by a new message"
+INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
+STOPPED_BY_CREATOR = "stopped by the task that created it"
+PLAN_REJECTED = "the plan was rejected"
+
+STOP_CODES = {
+    "stopped": "stopped",
+    PLAN_REJECTED: "plan_rejected",
+    RECALLED: "recalled",
+    LEFT_CHAT: "left_chat",
+    INTERRUPTED_REASON: "interrupted",
+    INTERRUPTED_BY_OTHER: "interrupted_by_other",
+    STOPPED_BY_CREATOR: "creator",
+}
+"""The `reason_code` of `workflow.result.cancelled` by its reason."""
+
 INTERRUPTED = "interrupted"
 
 
@@ -426,8 +442,10 @@ def end_events(
     phase = {"user_stop": "stop", "interrupted": "interrupted"}.get(end.stop_reason, "persist")
     updated = LifecycleUpdated(status=end.status, phase=phase, stop_reason=end.stop_reason)
     if end.status == "cancelled":
+        reason = outcome.error or PLAN_REJECTED
         return updated, ResultCancelled(
-            reason=truncate_json(outcome.error or "the plan was rejected"),
+            reason=truncate_json(reason),
+            reason_code=STOP_CODES.get(reason, ""),
             requested_by=outcome.by or NOBODY,
             requested_via=outcome.via or CLOCK,
             requested_name=outcome.name or UNSET,

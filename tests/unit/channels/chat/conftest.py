@@ -25,8 +25,10 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
+from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.chat_rules import resolve_rules
+from internal.channels.chat.command_handlers import CommandHandlers
+from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
 from internal.i18n.chat import ChatPhrases
@@ -91,6 +93,19 @@ class EchoApp:
         """Return a message as it would be handed on now: the settings of its chat may differ."""
         chosen = await self.gateway.chats.get_settings(CHAT)
         return message._replace(rules=resolve_rules(self.settings, "direct", chosen))
+
+    async def command(self, text: str, *who: str) -> CommandResult:
+        """Carry out the command of a message and return its result."""
+        command = parse_command(text)
+        assert command is not None
+        handlers = CommandHandlers(
+            self.gateway,
+            self.users,
+            self.answers,
+            defaults=defaults(),
+            instructions=self.instructions,
+        )
+        return await handlers.handle(command, await self.message(text, *who))  # type: ignore[arg-type]  # roles
 
     def _facts(self) -> Read[MessageFacts]:
         questions = yield from self.stores.questions.list_open_in_chat(CHAT)
