@@ -20,7 +20,7 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.capabilities.archives import ArchivesCapability
-from internal.agent.capabilities.capability import Capability
+from internal.agent.capabilities.capability import Capability, Moment, RunEnded
 from internal.agent.capabilities.changed_files import ChangedFilesCapability
 from internal.agent.capabilities.endings import ENDINGS, AttemptEnd, Ending
 from internal.agent.capabilities.output_files import OutputFilesCapability
@@ -65,13 +65,17 @@ def change_recorder(here: Core, services: RunServices) -> ChangeRecorder:
 
 
 class Committed(Capability):
-    """Keeps the endings that are stored."""
+    """Keeps the endings that are stored, and the moments that are told."""
 
     def __init__(self) -> None:
         self.endings: list[Ending] = []
+        self.moments: list[Moment] = []
 
     def committed(self, _run: RunContext, ending: Ending, /) -> None:
         self.endings.append(ending)
+
+    async def observe(self, _run: RunContext, moment: Moment, /) -> None:
+        self.moments.append(moment)
 
 
 def capabilities(here: Core, services: RunServices, committed: Committed) -> Capabilities:
@@ -99,10 +103,10 @@ class LateCompleter(RunCompleter):
         super().__init__(services, chosen, recipients=recipients)
         self._before = before
 
-    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> None:
+    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> AttemptEnd:
         if not isinstance(end, RunStopped):
             await self._before()
-        await super().complete(context, turn, end)
+        return await super().complete(context, turn, end)
 
 
 async def claim(here: Core, made: Submitted, owner: str, lease_until: str = LONG) -> ActiveRun:
@@ -127,7 +131,7 @@ async def execute(
         resumer=built._resumer,
         completer=completer,
         recovery=make_recovery(here.services),
-        capabilities=built._capabilities,
+        capabilities=completer._capabilities,
         host=built._host,
     )
     await coordinator.execute_task(active)
@@ -177,6 +181,8 @@ async def test_a_stop_before_the_end_is_stored_cancels_the_run_and_drops_its_ste
         await execute(here, await claim(here, made, "here"), late)
         await check_stopped(here, made, ["paint", "Painted."])
         assert late.committed.endings == [ENDINGS[RunStopped]]
+        (told,) = (each for each in late.committed.moments if isinstance(each, RunEnded))
+        assert told.outcome.stop_reason == "user_stop", "hooks are told what is stored"
         assert (await here.run(made)).answer == "Painted."
         assert [each.id for each in await tasks(here, made)] == [made.task_id]
 

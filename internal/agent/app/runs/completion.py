@@ -75,8 +75,8 @@ class RunCompleter:
         self._stores = services.stores
         self._clock = services.clock
 
-    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> None:
-        """Store how an attempt of a run ended.
+    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> AttemptEnd:
+        """Store how an attempt of a run ended, and return the end that is stored.
 
         Without a Turn, a run ends from its last checkpoint. A run that was asked to stop meanwhile
         is stopped instead.
@@ -101,9 +101,9 @@ class RunCompleter:
                 drops_checkpoint=ending.drops_checkpoint and not stored.has_failed,
             )
         except RunStopped as stopped:
-            await self.complete(context, turn, stopped)
-        else:
-            self._capabilities.committed(context, ending)
+            return await self.complete(context, turn, stopped)
+        self._capabilities.committed(context, ending)
+        return end
 
     async def _content(
         self, context: RunContext, turn: Turn | None, step: _LastStep, ending: Ending

@@ -163,8 +163,7 @@ class AgentCoordinator:
         departure = ENDINGS[type(end)].departure
         if departure is not None:
             await self._capabilities.leave(context.run.id, departure)
-        await self._completer.complete(context, attempt.turn, end)
-        moment = _moment(end)
+        moment = _moment(await self._completer.complete(context, attempt.turn, end))
         if moment is not None:
             await self._capabilities.observe(context, moment)
 
