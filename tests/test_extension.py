@@ -13,9 +13,10 @@ import pytest
 
 from internal.agent.domain.events.types import EVENTS
 from internal.agent.domain.react.gates import GATES
+from internal.channels.chat.command_handlers import CHAT_COMMANDS
 from internal.channels.cli.commands.registry import COMMANDS
 from internal.channels.cli.repl.slash_commands import SLASH_COMMANDS
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
 from internal.tools.registry import TOOLS
 from tests import ROOT
@@ -30,16 +31,17 @@ MAX_KNOWING_MODULES = 2
 # that do so today, without its own modules.
 FEATURES = {
     "archives": ("archive", 7),
-    "artifacts": ("artifact", 16),
+    "artifacts": ("artifact", 14),
     "background commands": ("background_command", 4),
     "hooks": ("hook", 6),
     "hosts": ("host", 20),
     "input files": ("input_file|attachment", 30),
+    "instructions": ("instruction_block|instruction_file|found_instructions", 1),
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
-    "skills": ("skill", 14),
+    "skills": ("skill", 7),
     "subtasks": ("subtask|delegat", 35),
-    "titles": ("title", 23),
+    "titles": ("title", 22),
     "worktrees": ("worktree", 6),
 }
 
@@ -54,7 +56,8 @@ REGISTRIES: dict[str, tuple[set[str], set[str]]] = {
     "events": ({each.__name__ for each in EVENTS}, set()),
     "gates": ({type(each).__name__ for each in GATES["strict"]}, set()),
     "commands": ({each.name for each in COMMANDS}, set()),
-    "slash commands": ({each.name for each in SLASH_COMMANDS}, set()),
+    "commands of chats": ({each.name for each in CHAT_COMMANDS}, set()),
+    "slash commands of the terminal": ({each.name for each in SLASH_COMMANDS}, set()),
 }
 
 MIN_IMPLEMENTATIONS = 2

@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,13 +53,10 @@ from internal.channels.web.static_page import Page
 from internal.config.home import HomeError, prepare
 from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
-from internal.config.server import ServerSettings
 from internal.config.time_zone import enter_time_zone
-from internal.config.types import ConfigError
 from internal.i18n.runs import RunMessages
-from internal.llm.addresses.entered_text import clean_key
 from internal.llm.model_catalog import make_model_book
-from internal.llm.registry import (
+from internal.model_providers.registry import (
     PRICES_AS_OF,
     find_providers_of_key,
 )
@@ -68,6 +64,9 @@ from internal.normal_forms.time_zones import format_moment
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
+from internal.settings.entered_text import clean_key
+from internal.settings.server import ServerSettings
+from internal.settings.types import ConfigError
 from internal.storage.database_url import check_database, read_rows
 from larkspur.file_storage import check_attachments, open_trust
 from larkspur.model_list import list_models
@@ -160,7 +159,7 @@ class Application:
     prices_as_of = PRICES_AS_OF
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
-        self._load = partial(_load_in_zone, load_settings)
+        self._load_settings = load_settings
         self._open_database = ""
 
     def settings(self, config: str | None) -> SettingsSummary:
@@ -506,13 +505,9 @@ class Application:
             serve_with_simulator,
         )
 
-        load_settings = partial(self._load, config=config)
-        if with_simulator:
-            return serve_with_simulator(
-                load_settings, flags, opens_page=opens_page, executes=executes
-            )
-        source = SettingsSource(load_settings, flags)
-        return serve(source, opens_page=opens_page, executes=executes)
+        source = SettingsSource(self._load, config, flags)
+        start = serve_with_simulator if with_simulator else serve
+        return start(source, opens_page=opens_page, executes=executes)
 
     def work(self, config: str | None, flags: Mapping[str, Any]) -> int:
         """Execute runs beside gateways until a signal.
@@ -522,7 +517,7 @@ class Application:
         """
         from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
 
-        return work(SettingsSource(partial(self._load, config=config), flags))
+        return work(SettingsSource(self._load, config, flags))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.
@@ -533,6 +528,12 @@ class Application:
         from larkspur.lark_simulator import simulate_lark  # noqa: PLC0415 - as above
 
         return simulate_lark(port, app_id, app_secret)
+
+    def _load(self, **chosen: Any) -> Loaded:
+        """Read the settings, and let this process live in their time zone."""
+        loaded = self._load_settings(**chosen)
+        enter_time_zone(loaded.settings.ui.time_zone)
+        return loaded
 
     async def _work_with_agent(self, loaded: Loaded, work: TransportWork) -> int:
         failed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -587,13 +588,6 @@ async def _read_processes(address: str, lease_seconds: float) -> list[ProcessVie
         lease_seconds=lease_seconds,
         now=SystemClock().now(),
     )
-
-
-def _load_in_zone(load_settings: Callable[..., Loaded], **chosen: Any) -> Loaded:
-    """Read the settings, and let this process live in their time zone."""
-    loaded = load_settings(**chosen)
-    enter_time_zone(loaded.settings.ui.time_zone)
-    return loaded
 
 
 def _process_check(process: ProcessView) -> Check:

@@ -1,6 +1,6 @@
 """Instructions of chats: finds them for the channels."""
 
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from larkspur.services import Services
 
 

@@ -10,12 +10,12 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK
 from internal.config.loader import Loaded
-from internal.config.types import ConfigError
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.login.token_file import TokenFile
 from internal.mcp.pins import McpPins
 from internal.mcp.servers import McpServers
 from internal.sandbox.selection import path_of_commands
+from internal.settings.types import ConfigError
 from internal.skills.library import SkillLibrary
 from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pinned_reviews import PinnedSkillReviews

@@ -38,12 +38,12 @@ from internal.attachments.upload_folder import UploadFolder
 from internal.channels.cli.application import Check
 from internal.config.home import HomeError, read_token
 from internal.config.loader import Loaded
-from internal.config.settings import AttachmentsSettings, S3Settings, Settings
-from internal.config.types import HOST_NAME, ConfigError
 from internal.mcp.definition_files import PACKAGES_FOLDER
 from internal.observability.clock import SystemClock
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
+from internal.settings.settings import AttachmentsSettings, S3Settings, Settings
+from internal.settings.types import HOST_NAME, ConfigError
 from internal.storage.sqlite.mounts import find_network_file_system
 from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths

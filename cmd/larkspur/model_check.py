@@ -8,16 +8,16 @@ from typing import Any
 from internal.channels.cli.application import Check, ServerModels
 from internal.config import home
 from internal.config.loader import Loaded
-from internal.config.types import ConfigError
 from internal.llm.addresses.check import (
     AddressReport,
     AddressRequest,
     check_address,
     list_server_models,
 )
-from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.addresses.model_list import doubt_listed_model
-from internal.llm.registry import Provider, find_model, find_provider
+from internal.model_providers.registry import Provider, find_model, find_provider
+from internal.settings.entered_text import clean_address, clean_key
+from internal.settings.types import ConfigError
 
 _PLACEHOLDER = "http://address.invalid"
 """In place of an address that is none, so that the other settings can be read."""

@@ -8,7 +8,7 @@ import msgspec
 from internal.channels.cli.application import ListedModel
 from internal.config.loader import Loaded
 from internal.llm.model_catalog import make_model_book
-from internal.llm.registry import PROVIDERS, ModelInfo, Provider, find_model
+from internal.model_providers.registry import PROVIDERS, ModelInfo, Provider, find_model
 
 
 def list_models(loaded: Loaded) -> Iterator[ListedModel]:

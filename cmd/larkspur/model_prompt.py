@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from internal.agent.app.prompt.instructions import instruction_blocks
 from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.capabilities.instructions.capability import instruction_blocks
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
 from internal.documents.reader import ChildDocumentReader
 from internal.tools.instruction_files import WorkspaceInstructionFiles
+from larkspur.capabilities import prompt_capabilities
 from larkspur.file_storage import open_trust, open_workspaces, protected_paths
 from larkspur.prompts import make_prompt_builder
 from larkspur.services import (
@@ -50,9 +52,10 @@ async def make_prompt(
         defaults = with_isolation(services, sandbox)
         spec = build_run_spec(defaults, options, LOCAL_OWNER, profile)
         tools = make_tools(services, sandbox, ChildDocumentReader(sandbox))
-        prompt = await make_prompt_builder(services, sandbox, tools).build(
-            spec, lambda: str(folder)
-        )
+        capabilities = Capabilities(prompt_capabilities(services))
+        builder = make_prompt_builder(services, sandbox, tools, capabilities=capabilities)
+        build = await builder.begin(spec, lambda: str(folder))
+        prompt = await services.database.read(build)
     return FolderPrompt(
         prompt.system,
         prompt.instructions,

@@ -8,9 +8,9 @@ from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from internal.config.settings import Settings
 from internal.llm.lessons.book import LessonBook
 from internal.llm.model_factory import build_model
+from internal.settings.settings import Settings
 
 
 @asynccontextmanager

@@ -8,9 +8,9 @@ import msgspec
 from internal.agent.domain.tasks import Profile
 from internal.channels.cli.application import ListedProfile
 from internal.config.loader import Loaded
-from internal.config.messages import nearest
-from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
+from internal.settings.messages import nearest
+from internal.settings.settings import Settings
 from larkspur.task_defaults import open_profiles
 
 

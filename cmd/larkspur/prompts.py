@@ -4,10 +4,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
+from internal.agent.capabilities.registry import Capabilities
 from internal.agent.ports.sandbox import Sandbox
 from internal.config.time_zone import find_time_zone
 from internal.llm.lessons.book import LessonBook
-from internal.skills.tool_source import ReviewedSkills
 
 if TYPE_CHECKING:
     from internal.agent.ports.tools import ToolSource
@@ -15,18 +15,21 @@ if TYPE_CHECKING:
 
 
 def make_prompt_builder(
-    services: "Services", sandbox: Sandbox, tools: "ToolSource", lessons: LessonBook | None = None
+    services: "Services",
+    sandbox: Sandbox,
+    tools: "ToolSource",
+    *,
+    capabilities: Capabilities,
+    lessons: LessonBook | None = None,
 ) -> RunPromptBuilder:
     """Return what builds the prompts of runs. `lessons` say how many tools a model takes."""
     book, provider = lessons or LessonBook(), services.settings.llm.provider
     return RunPromptBuilder(
         tools,
         services.model_book,
+        capabilities=capabilities,
         sandbox=sandbox.capabilities,
-        instruction_files=services.instruction_files,
-        skills=ReviewedSkills(services.skills),
         clock=services.clock,
-        max_schema_share=services.settings.mcp.max_schema_share,
         max_tools=partial(book.max_tools, provider),
         time_zone=find_time_zone(),
     )

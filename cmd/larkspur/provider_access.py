@@ -7,7 +7,7 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.secrets import register_secret
 from internal.config import home
 from internal.config.loader import Loaded
-from internal.llm.registry import Provider, find_provider
+from internal.model_providers.registry import Provider, find_provider
 
 STORED = "stored"
 """The origin of what is stored in the home folder."""

@@ -2,7 +2,7 @@
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
-from internal.config.settings import Settings
+from internal.settings.settings import Settings
 from larkspur.services import Services
 
 

@@ -46,16 +46,17 @@ from internal.channels.web.static_page import Page
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
-from internal.config.server import ServerSettings
-from internal.config.settings import Settings
-from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
-from internal.hooks.settings import HookSettings, WebhookSettings
+from internal.hooks.signature import suits_libraries
 from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
+from internal.settings.hooks import HookSettings, WebhookSettings
+from internal.settings.server import ServerSettings
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError
 from larkspur.chat_instructions import make_chat_instructions
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
@@ -100,17 +101,25 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class SettingsSource:
     """Reads the settings of a gateway, also after people changed them.
 
-    `load` has the parameters `flags` and `stored` of `internal.config.loader.load`. `simulator` are
-    the flags that connect to a simulator of Lark, used unless an app is configured.
+    `load` has the parameters of `internal.config.loader.load`; `config` is the file named on the
+    command line. `simulator` are the flags that connect to a simulator of Lark, used unless an app
+    is configured.
     """
 
     def __init__(
         self,
         load: Callable[..., Loaded],
+        config: str | None,
         flags: Mapping[str, Any],
+        *,
         simulator: Mapping[str, Any] | None = None,
     ) -> None:
-        self._load, self._flags, self._simulator = load, flags, simulator or {}
+        self._load, self._config, self._flags = load, config, flags
+        self._simulator = simulator or {}
+
+    def with_simulator(self, flags: Mapping[str, Any]) -> "SettingsSource":
+        """Return this source with the flags that connect to a simulator."""
+        return SettingsSource(self._load, self._config, self._flags, simulator=flags)
 
     def read(
         self, *, flags: Mapping[str, Any] | None = None, stored: Mapping[str, Any] | None = None
@@ -121,9 +130,10 @@ class SettingsSource:
             ConfigError, HomeError: they cannot be used.
         """
         given = _merge(self._flags, flags or {})
-        loaded = self._load(flags=given, stored=stored)
+        loaded = self._load(config=self._config, flags=given, stored=stored)
         if self._simulator and not loaded.settings.channels.lark.enabled:
-            return self._load(flags=_merge(given, self._simulator), stored=stored)
+            given = _merge(given, self._simulator)
+            return self._load(config=self._config, flags=given, stored=stored)
         return loaded
 
 
@@ -349,20 +359,13 @@ async def _health_server(loaded: Loaded, services: GatewayServices) -> AsyncGene
 
 
 def serve_with_simulator(
-    load_settings: Callable[..., Loaded],
-    flags: Mapping[str, Any],
-    *,
-    opens_page: bool = False,
-    executes: bool = True,
+    source: SettingsSource, *, opens_page: bool = False, executes: bool = True
 ) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
-
-    `load_settings` is as in `SettingsSource`.
 
     Raises:
         LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
     """
-    source = SettingsSource(load_settings, flags)
     if source.read().settings.channels.lark.enabled:
         return serve(source, opens_page=opens_page, executes=executes)
     from larkspur.lark_simulator import background_simulator  # noqa: PLC0415 - only for this
@@ -371,7 +374,7 @@ def serve_with_simulator(
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
-        source = SettingsSource(load_settings, flags, simulator.flags)
+        source = source.with_simulator(simulator.flags)
         return serve(source, notice, opens_page=opens_page, executes=executes)
 
 
@@ -707,5 +710,5 @@ def _secret_warnings(loaded: Loaded) -> list[str]:
         f"  warning  the secret of {each.title} is not valid Base64: libraries that verify"
         " signatures may refuse it; `larkspur hooks secret` makes one that they take"
         for each in named
-        if not each.suits_libraries
+        if each.secret is not None and not suits_libraries(each.secret.get_secret_value())
     ]

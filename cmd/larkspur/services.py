@@ -20,9 +20,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.files.changed_files import ChangedFiles
-from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.remote_files import RemoteFiles
-from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
@@ -72,7 +70,6 @@ from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
-from internal.config.settings import Settings
 from internal.config.time_zone import chosen_time_zone
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
@@ -104,6 +101,7 @@ from internal.sandbox.packages import (
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
+from internal.settings.settings import Settings
 from internal.skills.library import SkillLibrary
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
@@ -700,26 +698,18 @@ def _coordinator(
     """Return the coordinator and its stages."""
     agent = services.settings.agent
     database, stores, clock = services.database, services.stores, services.clock
-    attachments, book = services.attachments, services.model_book
-    folders = services.workspaces.file_folders
-    input_files = InputFiles(
-        services.files,
-        services.remote_files,
-        documents=documents,
-        audio=services.audio,
-        folders=folders,
-    )
+    book = services.model_book
     tools = make_tools(services, sandbox, documents)
     artifacts = ArtifactRecorder(
         database,
         stores,
         services.files,
         clock=clock,
-        folders=folders,
+        folders=services.workspaces.file_folders,
         worktrees=services.workspaces.worktrees,
     )
     run_services = _run_services(services)
-    capabilities = make_capabilities(services, run_services, artifacts)
+    capabilities = make_capabilities(services, run_services, artifacts, documents)
     executor = ToolExecutor(
         tools,
         services.files,
@@ -733,9 +723,10 @@ def _coordinator(
         run_services,
         preparer=RunPreparer(
             run_services,
-            make_prompt_builder(services, sandbox, tools, lessons),
-            input_files,
-            folders=folders,
+            make_prompt_builder(
+                services, sandbox, tools, capabilities=capabilities, lessons=lessons
+            ),
+            capabilities=capabilities,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
             files_are_local=has_local_files(services.settings, services.home),
@@ -745,9 +736,6 @@ def _coordinator(
             model,
             book,
             tools=executor,
-            artifacts=artifacts,
-            input_files=input_files,
-            images=RequestImages(attachments),
             capabilities=capabilities,
             repairs=services.repairs,
         ),

@@ -30,17 +30,17 @@ from internal.channels.web.services import (
     ServerModelsView,
 )
 from internal.config import home
-from internal.config.llm import LlmSettings
 from internal.config.loader import Loaded
-from internal.config.server import ServerSettings
-from internal.config.settings import Settings
-from internal.config.types import ConfigError
 from internal.llm.addresses.check import AddressRequest, check_address, list_server_models
-from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.addresses.model_list import doubt_listed_model
 from internal.llm.addresses.variants import addresses_of
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider
+from internal.model_providers.registry import PROVIDERS, Provider
+from internal.settings.entered_text import clean_address, clean_key
+from internal.settings.llm import LlmSettings
+from internal.settings.server import ServerSettings
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError
 from larkspur.model_check import request_for
 from larkspur.model_list import list_models
 from larkspur.provider_access import (

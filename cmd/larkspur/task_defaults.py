@@ -12,10 +12,10 @@ from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook
-from internal.config.settings import Settings, WebSearchSettings
 from internal.mcp.tool_source import REVIEW_SERVER_SPEC
 from internal.observability.clock import SystemClock
 from internal.profiles.library import DEFAULT_PROFILE, ProfileLibrary, shipped_folder
+from internal.settings.settings import Settings, WebSearchSettings
 from internal.skills.tool_source import SKILL_SPECS
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import TOOLS

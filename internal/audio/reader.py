@@ -10,9 +10,9 @@ from internal.agent.ports.audio import Recording, Transcript, UnheardNotice
 from internal.agent.ports.fair_slots import FairSlots
 from internal.audio.recordings import inspect_recording
 from internal.audio.transcription import TranscriptionClient
-from internal.config.settings import TranscriptionSettings
 from internal.i18n.chat import ChatPhrases, ChatTexts, is_without_words
 from internal.i18n.language import LANGUAGES, LanguageSetting
+from internal.settings.settings import TranscriptionSettings
 
 MAX_BYTES = 25 * 1024 * 1024
 """The largest file that OpenAI's service takes."""

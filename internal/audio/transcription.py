@@ -15,11 +15,11 @@ from internal.agent.domain.errors import (
     ModelUnavailable,
 )
 from internal.agent.ports.audio import Recording, Transcript
-from internal.config.settings import TranscriptionSettings
 from internal.llm.errors import ProviderInfo
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.retry import RetryPolicy
 from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
+from internal.settings.settings import TranscriptionSettings
 
 MAX_RETRIES = 3
 _PATH = "/audio/transcriptions"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from internal.config.lark import LarkSettings
-from internal.config.types import Section
+from internal.settings.lark import LarkSettings
+from internal.settings.types import Section
 
 if TYPE_CHECKING:
     from internal.channels.chat.channel import ChatApp, ChatChannel

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, SecretStr
 
 from internal.config.loader import Loaded
-from internal.config.messages import plain
 from internal.config.setting_keys import KEYS
-from internal.config.types import DatabaseUrl, SecretEntry
+from internal.settings.messages import plain
+from internal.settings.types import DatabaseUrl, SecretEntry
 
 
 class Row(NamedTuple):

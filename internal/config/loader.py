@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from internal.config import home as home_folder
-from internal.config.messages import complaint, name_of, nearest, plain
 from internal.config.service_links import is_service_link
 from internal.config.setting_keys import (
     KEYS,
@@ -29,11 +28,12 @@ from internal.config.setting_keys import (
     inner_fields,
     section_of,
 )
-from internal.config.settings import Settings
-from internal.config.types import ConfigError, Place
-from internal.llm.addresses.entered_text import clean_address, clean_key
-from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
+from internal.model_providers.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
+from internal.settings.entered_text import clean_address, clean_key
+from internal.settings.messages import complaint, name_of, nearest, plain
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError, Place
 
 __all__ = ["ConfigError", "Loaded", "load"]
 
@@ -130,8 +130,7 @@ def load(
         **variables,
         **flagged,
     }
-    given.update(_with_stored_keys(kept, given, provider))
-    given.update(_with_stored_addresses(kept, given, provider))
+    given.update(_with_stored_access(kept, given, provider))
     cleaned: dict[str, str] = {}
     given.update(_without_surroundings(given, cleaned))
     origins = {key: one.origin for key, one in given.items() if one.origin != "default"}
@@ -155,30 +154,23 @@ def _from_stored(home: Path, stored: Mapping[str, Any] | None) -> Iterator[tuple
     yield from _leaves(Settings, values, places)
 
 
-def _with_stored_keys(stored: _Layer, given: _Layer, provider: Any) -> Iterator[tuple[str, _Given]]:
-    """Add the stored keys of providers that have no other key."""
-    keys = stored.get("llm.keys")
-    if keys is None or not isinstance(keys.value, Mapping):
-        return
-    if provider in keys.value and "llm.api_key" not in given:
-        yield "llm.api_key", keys._replace(value=keys.value[provider])
-    others = given.get("llm.keys", keys)
-    if isinstance(others.value, Mapping):
-        yield "llm.keys", others._replace(value={**keys.value, **others.value}, expanded=True)
-
-
-def _with_stored_addresses(
+def _with_stored_access(
     stored: _Layer, given: _Layer, provider: Any
 ) -> Iterator[tuple[str, _Given]]:
-    """Add the stored addresses of providers that have no other address."""
-    addresses = stored.get("llm.base_urls")
-    if addresses is None or not isinstance(addresses.value, Mapping):
-        return
-    if provider in addresses.value and "llm.base_url" not in given:
-        yield "llm.base_url", addresses._replace(value=addresses.value[provider])
-    others = given.get("llm.base_urls", addresses)
-    if isinstance(others.value, Mapping):
-        yield "llm.base_urls", others._replace(value={**addresses.value, **others.value})
+    """Add the stored keys and addresses of providers that have no others."""
+    for one, many, is_secret in (
+        ("llm.api_key", "llm.keys", True),
+        ("llm.base_url", "llm.base_urls", False),
+    ):
+        kept = stored.get(many)
+        if kept is None or not isinstance(kept.value, Mapping):
+            continue
+        if provider in kept.value and one not in given:
+            yield one, kept._replace(value=kept.value[provider])
+        named = given.get(many, kept)
+        if isinstance(named.value, Mapping):
+            values = {**kept.value, **named.value}
+            yield many, named._replace(value=values, expanded=is_secret or named.expanded)
 
 
 def _without_surroundings(given: _Layer, cleaned: dict[str, str]) -> Iterator[tuple[str, _Given]]:

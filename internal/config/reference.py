@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from internal.config.inspect import shown
 from internal.config.setting_keys import KEYS, VARIABLES, section_of
-from internal.config.settings import Settings
-from internal.llm.registry import PROVIDERS, Provider
+from internal.model_providers.registry import PROVIDERS, Provider
+from internal.settings.settings import Settings
 
 _HEAD = """\
 # Every setting of Larkspur with its default. Copy what you change to $LARKSPUR_HOME/config.yaml.

@@ -6,8 +6,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from internal.config.settings import Settings
-from internal.config.types import DatabaseUrl, SecretEntry
+from internal.settings.settings import Settings
+from internal.settings.types import DatabaseUrl, SecretEntry
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from internal.config.messages import plain
-from internal.config.types import ConfigError, Place
+from internal.settings.messages import plain
+from internal.settings.types import ConfigError, Place
 
 MAX_FILE_BYTES = 262_144
 

@@ -1,4 +1,4 @@
 """Hooks and event webhooks of the operator.
 
-Reading order: settings, answer, program, command, signature, signed_post, runner, webhooks, trial.
+Reading order: answer, program, command, signature, signed_post, runner, webhooks, trial.
 """

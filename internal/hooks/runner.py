@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -16,8 +15,8 @@ from internal.agent.ports.hooks import HookEvent, HookInput, HookNotes
 from internal.hooks.answer import HookAnswer, HookFailed, parse_answer
 from internal.hooks.command import ask_command
 from internal.hooks.program import PinnedPrograms
-from internal.hooks.settings import HookSettings
 from internal.hooks.signed_post import SignedPoster
+from internal.settings.hooks import HookSettings
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +140,7 @@ async def ask_hook(
         secret=hook.secret,
         timeout_seconds=hook.timeout_seconds,
     )
-    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+    if not response.is_success:
         raise HookFailed(f"answered with the status {response.status}")
     return parse_answer(response.body)
 

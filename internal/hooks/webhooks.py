@@ -24,8 +24,8 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from internal.hooks.answer import HookFailed
-from internal.hooks.settings import WebhookSettings
 from internal.hooks.signed_post import SignedPoster
+from internal.settings.hooks import WebhookSettings
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ class WebhookSender:
             secret=webhook.secret,
             timeout_seconds=webhook.timeout_seconds,
         )
-        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        if not response.is_success:
             kind = _Rejected if response.status in _REJECTED else HookFailed
             raise kind(f"answered with the status {response.status}")
 

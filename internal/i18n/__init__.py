@@ -3,5 +3,6 @@
 Reading order: `language` (the languages), `catalog` (the loader, used directly by the command-line
 channel), `runs` (what runs say on every channel),
 `file_reasons` (why files cannot be used), `chat` (messages and vocabulary of the chat
-channels). `completions` has the sentences for chat programs.
+channels), `commands` (the slash commands of all channels). `completions` has the sentences for chat
+programs.
 """

@@ -38,10 +38,15 @@ class MessageCatalog:
         return self._messages[key].format(**values)
 
 
-@cache
 def load_catalog(name: str, language: Language, directory: str = _DIRECTORY) -> dict[str, Any]:
     """Return the content of `<name>.<language>.json`; callers must not change it."""
-    path = os.path.join(directory, f"{name}.{language}.json")  # noqa: PTH118 - as above
+    return load_texts(f"{name}.{language}.json", directory)
+
+
+@cache
+def load_texts(file_name: str, directory: str = _DIRECTORY) -> dict[str, Any]:
+    """Return the content of a file of texts; callers must not change it."""
+    path = os.path.join(directory, file_name)  # noqa: PTH118 - as above
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as above
         content: dict[str, Any] = json.load(file)
     return content

@@ -8,6 +8,7 @@ import msgspec
 
 from internal.i18n.call_summary import readable_tool
 from internal.i18n.catalog import MessageCatalog, load_catalog
+from internal.i18n.commands import CommandTexts
 from internal.i18n.language import LANGUAGES, Language, LanguageSetting
 from internal.i18n.runs import RunMessages
 
@@ -36,13 +37,11 @@ _CJK = "[\u3400-\u9fff\uf900-\ufaff]"
 class ChatVocabulary(msgspec.Struct, frozen=True):
     """The words of one language.
 
-    `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
-    the exact words, in lower case, that answer an approval, `retry` and `give_up` those that answer
-    for a run that cannot continue, `stop` those that stop a run and `help` those that ask for help.
-    `switches` are command arguments by meaning, such as `on`.
+    `yes` and `no` are the exact words, in lower case, that answer an approval, `retry` and
+    `give_up` those that answer for a run that cannot continue, `stop` those that stop a run and
+    `help` those that ask for help. `switches` are command arguments by meaning, such as `on`.
     """
 
-    commands: dict[str, list[str]]
     statuses: dict[str, str]
     yes: list[str]
     no: list[str]
@@ -160,7 +159,16 @@ class ChatPhrases(MessageCatalog):
 
     def command(self, name: str) -> str:
         """Return the preferred spelling of a command."""
-        return self._vocabulary.commands[name][0]
+        return f"/{self.command_texts(name).word}"
+
+    def command_texts(self, name: str) -> CommandTexts:
+        """Return the texts of a command."""
+        return CommandTexts(name, "chat", self.language)
+
+    def command_help(self, name: str) -> str:
+        """Return the line of a command in the help."""
+        texts = self.command_texts(name)
+        return self("help_line", command=f"`/{texts.word}`", help=texts("help"))
 
 
 class ChatTexts(msgspec.Struct, frozen=True):

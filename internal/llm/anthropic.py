@@ -13,7 +13,6 @@ from internal.agent.domain.errors import ModelError
 from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
 from internal.llm.anthropic_request import encode_request
 from internal.llm.anthropic_stream import ANTHROPIC, AnthropicResponseReader
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.lessons.book import LessonBook, server_at
 from internal.llm.lessons.negotiation import Negotiator
@@ -21,6 +20,7 @@ from internal.llm.openai_request import with_estimated_input
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ClosingTags, ResponseReader, StreamedText, offered_tools
 from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient, Refused
+from internal.model_providers.dialect import Dialect
 
 ADDRESS = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"

@@ -16,7 +16,6 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.react.request_messages import encode_messages
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.dialect import UNSEEN_PICTURE, Dialect
 from internal.llm.history_fit import (
     CONTINUE,
     NO_REASONING,
@@ -31,7 +30,8 @@ from internal.llm.history_fit import (
 )
 from internal.llm.lenient_json import encode_json
 from internal.llm.model_family import is_same_family
-from internal.llm.providers.provider import plain_name
+from internal.model_providers.dialect import UNSEEN_PICTURE, Dialect
+from internal.model_providers.provider import plain_name
 
 # Models that think by default. Without this field they return no summary of their thinking, and no
 # text between tool calls, so people would see nothing for minutes. Other models reject the field or

@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -27,21 +27,21 @@ from internal.agent.domain.errors import (
     ModelRejected,
     ModelUnreachable,
 )
+from internal.egress.certificates import system_certificates
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo, invalid_key_error
 from internal.llm.lenient_json import one_line
 from internal.llm.lessons.book import LessonBook
-from internal.llm.network import tls_context
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ResponseReader, StreamedText
 from internal.llm.transport import ApiKey, ProviderErrorResponse, Refused
+from internal.model_providers.dialect import Dialect
+from internal.model_providers.provider import CloudName
 
 if TYPE_CHECKING:
     from anthropic import AsyncAPIResponse
     from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped] # it has none
 
-CloudName = Literal["bedrock", "vertex", "foundry"]
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 _AZURE_SCOPE = "https://ai.azure.com/.default"
@@ -294,7 +294,7 @@ class CloudTransport:
             "max_retries": 0,  # internal/llm/retry.py is the only retry layer
             "open_telemetry": False,
             "http_client": anthropic.DefaultAsyncHttpxClient(
-                timeout=timeout, verify=tls_context(), follow_redirects=False
+                timeout=timeout, verify=system_certificates(), follow_redirects=False
             ),
         }
         key = self._key.reveal() or None

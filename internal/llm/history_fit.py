@@ -19,9 +19,9 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.dialect import CallIdForm, Dialect
 from internal.llm.lenient_json import encode_json
 from internal.llm.model_family import is_same_family
+from internal.model_providers.dialect import CallIdForm, Dialect
 
 CONTINUE = user_message("(continue)")
 """Follows a history that ends with the words of a model: many servers take none that does."""

@@ -2,9 +2,9 @@
 
 from internal.agent.domain.usage import Price, PriceTable
 from internal.agent.ports.llm import DEFAULT_MAX_OUTPUT_TOKENS, ModelBook, ModelLimits
-from internal.config.llm import LlmSettings
-from internal.config.messages import nearest, plain
-from internal.llm.registry import PROVIDERS, ModelInfo, find_model, find_provider
+from internal.model_providers.registry import PROVIDERS, ModelInfo, find_model, find_provider
+from internal.settings.llm import LlmSettings
+from internal.settings.messages import nearest, plain
 
 _LISTED = {
     info.name: info.prices

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from internal.agent.domain.errors import ModelError, ModelKeyRejected
 from internal.agent.domain.left_out import RequestLoss
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.lessons.book import LessonBook, server_at
 from internal.llm.lessons.negotiation import Negotiator
@@ -18,6 +17,7 @@ from internal.llm.openai_stream import OpenAIResponseReader
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ClosingTags, offered_tools
 from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
+from internal.model_providers.dialect import Dialect
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.react.request_messages import encode_messages
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest, ModelResponse
-from internal.llm.dialect import UNSEEN_PICTURE, Dialect
 from internal.llm.history_fit import (
     CONTINUE,
     NO_REASONING,
@@ -36,6 +35,7 @@ from internal.llm.history_fit import (
 )
 from internal.llm.lenient_json import encode_json
 from internal.llm.model_family import is_same_family
+from internal.model_providers.dialect import UNSEEN_PICTURE, Dialect
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARACTERS = 64

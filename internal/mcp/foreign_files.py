@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from internal.agent.domain.system_errors import describe_system_error
-from internal.config.types import ConfigError
 from internal.mcp.definitions import ENTRY_KEYS, DefinitionError
 from internal.mcp.foreign_entries import Inputs, convert_entry
 from internal.mcp.private_files import read_text
 from internal.mcp.relaxed_json import parse_relaxed
 from internal.mcp.server_names import MAX_NAME_CHARS, usable_name
+from internal.settings.types import ConfigError
 
 SERVERS_KEY = "mcpServers"
 FOREIGN_KEYS = ("servers", "context_servers", "mcp_servers", "amp.mcpServers", "extensions")

@@ -15,14 +15,14 @@ from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.permissions.targets import MCP_PREFIX
 from internal.agent.domain.tasks import Profile
 from internal.config.home import PROFILE_NAME
-from internal.config.messages import nearest, plain
-from internal.config.types import ConfigError
 from internal.profiles.profile_file import (
     ProfileFile,
     ToolChanges,
     line_of,
     read_profile_file,
 )
+from internal.settings.messages import nearest, plain
+from internal.settings.types import ConfigError
 
 if TYPE_CHECKING:
     from internal.config.yaml_document import Document

@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.text import find_invisible
-from internal.config.messages import complaint, nearest, plain
-from internal.config.types import ConfigError, Count, Dollars, Network, Seconds, Section, Text
+from internal.settings.messages import complaint, nearest, plain
+from internal.settings.types import ConfigError, Count, Dollars, Network, Seconds, Section, Text
 
 if TYPE_CHECKING:
     from internal.config.yaml_document import Document

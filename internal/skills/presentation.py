@@ -13,7 +13,7 @@ from internal.agent.ports.skills import (
     is_granted,
 )
 from internal.agent.ports.tools import reported_to_model
-from internal.config.messages import nearest, plain
+from internal.settings.messages import nearest, plain
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.skill_folder import read_contents
 

@@ -120,7 +120,7 @@ class SkillTools:
         return ToolOutcome(await asyncio.to_thread(self._read, wanted, context))
 
     def _read(self, wanted: _Load | _ReadFile | _Review, context: CallContext) -> str:
-        library, granted = self._library.within(context.workspace), context.skills
+        library, granted = self._library.within(context.workspace), context.spec.skills
         match wanted:
             case _Load(name, offset):
                 return load_skill_text(library, name, offset, granted=granted)
@@ -147,7 +147,7 @@ class SkillTools:
         with reported_to_model():
             report = reviews.review(wanted.name)
             reviews.check(wanted.name, wanted.sha256, ())
-        if not is_granted(report.skill.name, context.skills):
+        if not is_granted(report.skill.name, context.spec.skills):
             raise ToolError(f"this run may not load the skill {report.skill.name}")
         if report.skill.state == "offered":
             raise ToolError(f"the skill {report.skill.name} is reviewed: call {LOAD_SKILL}")

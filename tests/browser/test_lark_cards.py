@@ -10,7 +10,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 CANARY = "sk-canary-0123456789"

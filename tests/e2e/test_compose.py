@@ -16,7 +16,7 @@ from compose_spec import PyCompose
 
 from internal.channels.cli.commands.registry import build_parser
 from internal.config.setting_keys import VARIABLES
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
 from tests import ROOT
 from tests.support.dockerfile import read_stages
 from tests.support.gateway_process import LARKSPUR, running_gateway

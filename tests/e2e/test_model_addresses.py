@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from internal.llm.addresses.variants import wire_format
-from internal.llm.registry import PROVIDERS, Provider
+from internal.model_providers.registry import PROVIDERS, Provider
 from tests.support.gateway_process import LARKSPUR
 from tests.support.model_site import ModelSite, SiteAnswer, model_server, model_site, page
 from tests.support.openai_server import ScriptedOpenAI

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.runs import RunMessages
+from internal.settings.chat import ChatChannelSettings
 from tests.support.anthropic_server import Fault, Reply, Rules, When
 from tests.support.lark_gateway import LarkGateway, open_lark_gateway
 from tests.support.web_app import TOKEN

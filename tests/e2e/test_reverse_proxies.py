@@ -13,7 +13,7 @@ import pytest
 from internal.agent.domain.events.types import LifecycleUpdated, OutputDelta
 from internal.channels.web.services import WebTimeouts
 from internal.channels.web.static_page import Page
-from internal.config.settings import Settings
+from internal.settings.settings import Settings
 from tests import ROOT
 from tests.support.browser_login import NOBODY
 from tests.support.gateway_process import running_gateway

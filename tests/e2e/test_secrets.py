@@ -284,7 +284,7 @@ async def quote_in_lark(lark: LarkSim, gateway: Gateway) -> None:
 
 CRASH = """
 import sys, threading
-from internal.config.types import Section, Secret
+from internal.settings.types import Section, Secret
 from internal.observability.logs import configure_logging
 from larkspur.main import main
 class Settings(Section):

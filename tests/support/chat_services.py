@@ -20,7 +20,7 @@ from internal.channels.chat.transport import (
     TransportRejected,
     TransportUnavailable,
 )
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 
 
 def with_values(settings: ChatChannelSettings, **values: Any) -> ChatChannelSettings:

@@ -16,8 +16,8 @@ from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.channels.lark.history.missed_messages import HistoryLimits
 from internal.channels.lark.question_card import is_question_card
 from internal.channels.lark.silence_watch import SilenceTimes
-from internal.config.chat import ChatChannelSettings
 from internal.llm.retry import Sleep
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig

@@ -21,8 +21,8 @@ from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
-from internal.config.chat import ChatChannelSettings
 from internal.observability.clock import SystemClock
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.chat_texts import EN_TEXTS

@@ -8,7 +8,7 @@ from internal.agent.domain.messages import Message, Text, Thinking, ToolCall, To
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.ports.llm import ModelRequest
 from internal.llm.anthropic_request import encode_request
-from internal.llm.dialect import Dialect
+from internal.model_providers.dialect import Dialect
 from tests.support.anthropic_server import check_request
 
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}

@@ -32,10 +32,10 @@ from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices, WebTimeouts
 from internal.channels.web.static_page import Page
-from internal.config.server import ServerSettings
 from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
+from internal.settings.server import ServerSettings
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_trust import InstructionTrust

@@ -1,9 +1,10 @@
-"""A gate and an event are each one class and one registry entry.
+"""A gate, an event and a capability are each one class and one registry entry.
 
 Each test extends a copy of the package as a contributor would and runs it. The other extension
 points are proved beside their registries: a provider in `llm/test_registry.py`, a tool with two
 paths in `agent/domain/permissions/test_targets.py`, a command in
-`channels/cli/commands/test_registry.py`, a chat channel in `tests/support/echo_channel.py`.
+`channels/cli/commands/test_registry.py`, a slash command of every channel in
+`tests/e2e/test_added_command.py`, a chat channel in `tests/support/echo_channel.py`.
 """
 
 import json
@@ -11,6 +12,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests import ROOT
 
@@ -73,6 +76,40 @@ print(json.dumps([
     '"workflow.lunch.served": LunchServed' in schema.typescript(),
 ]))
 """
+CAPABILITY = '''
+"""Capability of a count of the calls of each run."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.capability import (
+    CallNext,
+    CallReport,
+    Capability,
+    Moment,
+    RunCall,
+    RunEnded,
+)
+
+
+class CallCountCapability(Capability):
+    """Writes how many calls were executed."""
+
+    name: ClassVar[str] = "call_count"
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    async def around_call(self, _call: RunCall, call_next: CallNext, /) -> CallReport:
+        self._calls += 1
+        return await call_next()
+
+    async def observe(self, _run: RunContext, moment: Moment, /) -> None:
+        if isinstance(moment, RunEnded):
+            Path("calls.txt").write_text(str(self._calls))
+'''
+USE_CAPABILITY = "import sys; from larkspur.main import main; sys.exit(main())"
 
 
 def run_extended(folder: Path, file: str, edits: dict[str, str], program: str) -> object:
@@ -108,3 +145,37 @@ def test_an_event_is_one_class_and_one_entry(tmp_path: Path) -> None:
     }
     found = run_extended(tmp_path, "internal/agent/domain/events/types.py", edits, USE_EVENT)
     assert found == [True, True, True]
+
+
+@pytest.mark.slow
+def test_a_capability_is_one_module_and_one_entry(
+    tmp_path: Path, work: Path, environ: dict[str, str]
+) -> None:
+    extended = tmp_path / "extended"
+    for name in ("cmd", "internal"):
+        shutil.copytree(ROOT / name, extended / name)
+    module = extended / "internal" / "agent" / "capabilities" / "call_count.py"
+    module.write_text(CAPABILITY.lstrip())
+    registry = extended / "cmd" / "larkspur" / "capabilities.py"
+    text = registry.read_text()
+    first = text.index("from internal.agent.capabilities.")
+    imported = "from internal.agent.capabilities.call_count import CallCountCapability\n"
+    text = f"{text[:first]}{imported}{text[first:]}"
+    registry.write_text(
+        text.replace("        (\n", "        (\n            CallCountCapability(),\n", 1)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", USE_CAPABILITY, "-p", "list the files here"],
+        cwd=work,
+        env={
+            **environ,
+            "PYTHONPATH": f"{extended}:{extended / 'cmd'}",
+            "LARKSPUR_LLM__PROVIDER": "offline",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (work / "calls.txt").read_text() == "1"

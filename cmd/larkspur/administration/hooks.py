@@ -4,10 +4,11 @@ import asyncio
 
 from internal.channels.cli.application import HookItem, HookTrial
 from internal.config.loader import Loaded
-from internal.hooks.settings import HookSettings, WebhookSettings
+from internal.hooks.signature import suits_libraries
 from internal.hooks.signed_post import SignedPoster
 from internal.hooks.trial import Trial, try_hook, try_webhook
 from internal.observability.clock import SystemClock
+from internal.settings.hooks import HookSettings, WebhookSettings
 
 
 class HookAdmin:
@@ -47,5 +48,5 @@ def _item(number: int, settings: HookSettings | WebhookSettings) -> HookItem:
         "webhook" if is_webhook else "hook",
         settings.events if isinstance(settings, WebhookSettings) else (settings.event,),
         number,
-        settings.suits_libraries,
+        settings.secret is None or suits_libraries(settings.secret.get_secret_value()),
     )

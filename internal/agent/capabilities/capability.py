@@ -11,14 +11,18 @@ import msgspec
 
 from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.left_out import RequestLoss
+from internal.agent.domain.messages import Part, ToolCall
+from internal.agent.domain.react.history import History
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import Task
+from internal.agent.domain.tasks import Attachment, Task
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.llm import ModelRequest, ModelResponse
 
 Departure = Literal["ended", "stopped", "handed_over", "lost"]
 """Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
@@ -89,10 +93,58 @@ class CallReport(msgspec.Struct, frozen=True):
 CallNext = Callable[[], Awaitable[CallReport]]
 
 
+def _unchanged(draft: RunDraft) -> RunDraft:
+    return draft
+
+
+class UserMessage(NamedTuple):
+    """A message of a person that a run in `workspace` is about to read.
+
+    `earlier` is the history before the task of the run; None for a message that joins it later.
+    """
+
+    workspace: str
+    text: str
+    attachments: tuple[Attachment, ...]
+    earlier: History | None = None
+
+
+class ReceivedParts(NamedTuple):
+    """What the model reads before the text of a message, and the stored `attachments` in it.
+
+    With an `answer` the run needs no model.
+    """
+
+    parts: tuple[Part, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    events: tuple[Event, ...] = ()
+    answer: str = ""
+
+
+class ModelReply(NamedTuple):
+    """A reply of the model, what is stored together with it, and what of it was lost."""
+
+    response: ModelResponse
+    events: tuple[Event, ...] = ()
+    work: ExtraWork | None = None
+    lost: tuple[RequestLoss, ...] = ()
+
+
 class Capability:
     """A feature that takes part in runs. The base does nothing at each point."""
 
     name: ClassVar[str]
+
+    def contribute(self, _scope: PromptScope, /) -> DraftChange:
+        """Read the files that a new run needs, and return what changes its draft.
+
+        Blocks: it is called in a thread, together with those of other capabilities, or where all
+        folders are on local disks and reading was fast the last time.
+
+        Raises:
+            LarkspurError: the run cannot be prepared; it fails with this sentence.
+        """
+        return _unchanged
 
     async def enter(self, _run: RunContext, /) -> None:
         """Prepare this process for an attempt of a run.
@@ -100,6 +152,24 @@ class Capability:
         Raises:
             LarkspurError: the run cannot be executed; it fails with this sentence.
         """
+
+    async def receive(self, _run: RunContext, _message: UserMessage, /) -> ReceivedParts:
+        """Return what a message of a person with attachments contains besides its text.
+
+        Raises:
+            LarkspurError: the message cannot be read now.
+        """
+        return ReceivedParts()
+
+    async def before_request(
+        self, _run: RunContext, _turn: Turn, request: ModelRequest, /
+    ) -> ModelRequest:
+        """Return a request to the model, changed or not."""
+        return request
+
+    async def after_reply(self, _run: RunContext, response: ModelResponse, /) -> ModelReply:
+        """Return a reply of the model, changed or not, before it becomes a part of the Turn."""
+        return ModelReply(response)
 
     async def review_calls(
         self, _run: RunContext, _turn: Turn, _calls: Sequence[ReviewedCall], /

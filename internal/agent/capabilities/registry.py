@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from internal.agent.app.files.artifacts import join_work
+from internal.agent.app.events.writer import join_work
 from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import (
     CallNext,
@@ -13,15 +13,20 @@ from internal.agent.capabilities.capability import (
     Contribution,
     Departure,
     Ending,
+    ModelReply,
     Moment,
+    ReceivedParts,
     ReviewedCall,
     RunCall,
+    UserMessage,
 )
+from internal.agent.capabilities.run_draft import DraftChange, PromptScope
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
+from internal.agent.ports.llm import ModelRequest, ModelResponse
 
 _STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
 
@@ -30,6 +35,10 @@ class Capabilities:
     """All capabilities. Each point knows those that name it; the others are not called."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
+        self._contribute = _naming(members, Capability.contribute)
+        self._receive = _naming(members, Capability.receive)
+        self._before_request = _naming(members, Capability.before_request)
+        self._after_reply = _naming(members, Capability.after_reply)
         self._enter = _naming(members, Capability.enter)
         self._before_batch = _naming(members, Capability.before_batch)
         self._ending = _naming(members, Capability.ending)
@@ -39,10 +48,43 @@ class Capabilities:
         self._observe = _naming(members, Capability.observe)
         self._leave = _naming(members, Capability.leave)
 
+    def contribute(self, scope: PromptScope) -> list[DraftChange]:
+        """Return what changes the draft of a run, in order. Blocks; see `Capability.contribute`."""
+        return [contribute(scope) for contribute in self._contribute]
+
     async def enter(self, run: RunContext) -> None:
         """Prepare this process for an attempt of a run; see `Capability.enter`."""
         for enter in self._enter:
             await enter(run)
+
+    async def receive(self, run: RunContext, message: UserMessage) -> ReceivedParts:
+        """Return what a message of a person contains besides its text."""
+        if not message.attachments:
+            return ReceivedParts()
+        found = [await receive(run, message) for receive in self._receive]
+        return ReceivedParts(
+            tuple(part for each in found for part in each.parts),
+            tuple(attachment for each in found for attachment in each.attachments),
+            tuple(event for each in found for event in each.events),
+            next((each.answer for each in found if each.answer), ""),
+        )
+
+    async def before_request(
+        self, run: RunContext, turn: Turn, request: ModelRequest
+    ) -> ModelRequest:
+        """Return a request to the model as all capabilities change it, in their order."""
+        for before in self._before_request:
+            request = await before(run, turn, request)
+        return request
+
+    async def after_reply(self, run: RunContext, response: ModelResponse) -> ModelReply:
+        """Return a reply as all capabilities change it, with what they store."""
+        reply = ModelReply(response)
+        for after in self._after_reply:
+            response, events, work, lost = await after(run, reply.response)
+            work = join_work(reply.work, work)
+            reply = ModelReply(response, (*reply.events, *events), work, (*reply.lost, *lost))
+        return reply
 
     async def before_batch(self, run: RunContext, turn: Turn, calls: Sequence[ToolCall]) -> None:
         """Tell of calls that are executed next."""

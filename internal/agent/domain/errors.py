@@ -161,7 +161,7 @@ class Refusal(NamedTuple):
     message ("user" is the newest, "history" one before it, "assistant" the reply) or a part of its
     text. `number` counts tools or messages from 0, as the server does. `limit` is the largest
     number, size or length that it takes. `change` is what a request has to have instead, in the
-    terms of `internal/llm/dialect.py`.
+    terms of `internal/model_providers/dialect.py`.
     """
 
     kind: RefusalKind

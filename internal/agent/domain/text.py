@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -198,11 +199,12 @@ def escape_hidden(text: str) -> str:
     Other blanks become a space, line ends a line feed, the rest is escaped. Unlike the result of
     `escape_invisible` it is not unique.
     """
-    return _NOT_PRINTABLE_ASCII.sub(_revealed, text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_PRINTABLE_ASCII.sub(lambda found: _revealed(found[0]), text)
 
 
-def _revealed(found: re.Match[str]) -> str:
-    char = found[0]
+@lru_cache(maxsize=4_096)
+def _revealed(char: str) -> str:
     if unicodedata.category(char) == "Zs":
         return " "
     return _escape(char) if is_invisible(char) else char

@@ -14,7 +14,7 @@ from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
 from internal.agent.domain.react.input_forms import InputReply, InputRequest
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.agent.domain.tools import ToolSpec
 
 StoreFile = Callable[[str, int], Awaitable[Attachment]]
@@ -37,11 +37,10 @@ class CallContext(msgspec.Struct, frozen=True):
     """The context of a call. `workspace` is the absolute path of an existing folder.
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
-    but not from another thread. `network` and `outside` are what its commands reach. `skills` are
-    the names of the skills that it may load; None for all. `reply` continues a call that raised
-    `InputRequired`, `wait` one that raised `TasksAwaited`. `principal` is who gave the task,
-    and `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is true
-    if a person agreed to exactly this call.
+    but not from another thread. `network` and `outside` are what its commands reach. `spec` is
+    how its task runs. `reply` continues a call that raised `InputRequired`, `wait` one that raised
+    `TasksAwaited`. `principal` is who gave the task, and `is_private` is true if nobody else but
+    the owner reads its questions. `is_agreed` is true if a person agreed to exactly this call.
     """
 
     session_id: SessionId
@@ -52,7 +51,7 @@ class CallContext(msgspec.Struct, frozen=True):
     store_file: StoreFile = refuse_file
     network: NetworkAccess = NO_NETWORK
     outside: OutsideAccess = NO_OUTSIDE
-    skills: tuple[str, ...] | None = None
+    spec: RunSpec = RunSpec()
     reply: InputReply | None = None
     wait: TaskWait | None = None
     principal: str = ""

@@ -26,7 +26,7 @@ from internal.channels.chat.transport import (
     PastMessage,
     TransportRejected,
 )
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
@@ -45,8 +45,8 @@ from internal.channels.chat.transport import (
     UserAction,
 )
 from internal.channels.chat.urgent_questions import UrgentQuestions
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

@@ -1,60 +1,25 @@
 """Parse commands. A command is recognized before anything is queued."""
 
 import re
-from difflib import get_close_matches
-from functools import cache
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
-from internal.i18n.chat import ChatPhrases, chat_vocabulary, help_words, stop_words
-from internal.i18n.language import LANGUAGES
+from internal.i18n.chat import help_words, stop_words
+from internal.i18n.commands import command_words
 
-CommandName = Literal[
-    "help",
-    "new",
-    "status",
-    "tasks",
-    "stop",
-    "resume",
-    "questions",
-    "approve",
-    "reject",
-    "plan",
-    "model",
-    "profile",
-    "network",
-    "instructions",
-    "skills",
-    "mcp",
-    "usage",
-    "ps",
-    "pair",
-]
-_SUGGESTED: frozenset[CommandName] = frozenset(
-    {
-        *("help", "status", "tasks", "questions", "plan", "model", "profile", "network"),
-        *("instructions", "skills", "mcp", "usage", "ps", "pair"),
-    }
-)
-"""Commands that change nothing when they are sent without an argument."""
-_MIN_SIMILARITY = 0.75
 _COMMAND = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOTALL)
 
 
 class ChatCommand(NamedTuple):
     """A known command and its argument, "" for none."""
 
-    name: CommandName
+    name: str
     argument: str = ""
 
 
 class UnknownCommand(NamedTuple):
-    """A word that looks like a command; `nearest` is a similar command to suggest, "" for none.
-
-    Only commands that change nothing are suggested: a word may mean the opposite of a similar one.
-    """
+    """A word that looks like a command, with its slash."""
 
     word: str
-    nearest: str = ""
 
 
 def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
@@ -66,12 +31,10 @@ def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
     found = _COMMAND.fullmatch(text)
     if found is None:
         return None
-    word, known = f"/{found['word'].lower()}", _commands()
-    if name := known.get(word):
+    word = found["word"].lower()
+    if name := command_words("chat").get(word):
         return ChatCommand(name, (found["rest"] or "").strip())
-    if not re.fullmatch(r"/[\w-]{1,30}", word):
-        return None
-    return UnknownCommand(word, _find_similar(word))
+    return UnknownCommand(f"/{word}") if re.fullmatch(r"[\w-]{1,30}", word) else None
 
 
 def is_stop_word(text: str) -> bool:
@@ -101,32 +64,3 @@ def is_pairing(text: str) -> bool:
             return True
         case _:
             return False
-
-
-def format_help(phrases: ChatPhrases, *, busy_mode: str) -> str:
-    """Return the list of commands and how a message during a run is handled."""
-    names: tuple[CommandName, ...] = get_args(CommandName)
-    lines = (phrases(f"help_{name}", command=f"`{phrases.command(name)}`") for name in names)
-    return phrases(f"help_when_{busy_mode}", commands="\n".join(f"- {line}" for line in lines))
-
-
-def _find_similar(word: str) -> str:
-    """Return the most similar command that can be suggested; its first letter is the same."""
-    candidates = {
-        command[1:]
-        for command, name in _commands().items()
-        if name in _SUGGESTED and command[1] == word[1]
-    }
-    found = get_close_matches(word[1:], sorted(candidates), n=1, cutoff=_MIN_SIMILARITY)
-    return f"/{found[0]}" if found else ""
-
-
-@cache
-def _commands() -> dict[str, CommandName]:
-    names: tuple[CommandName, ...] = get_args(CommandName)
-    return {
-        word: name
-        for language in LANGUAGES
-        for name in names
-        for word in chat_vocabulary(language).commands[name]
-    }

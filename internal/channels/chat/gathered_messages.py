@@ -25,8 +25,8 @@ from internal.channels.chat.transport import (
     TransportUnavailable,
     recall_id,
 )
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

@@ -21,12 +21,12 @@ from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.edited_messages import MessageEdit
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leadership
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import (
     AcceptedMessage,
     InboundMessage,
@@ -93,8 +93,8 @@ from internal.channels.chat.transport import (
     TransportUnavailable,
     recall_id,
 )
-from internal.config.chat import ChatChannelSettings, SessionScope
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings, SessionScope
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.transport import ChatTransport, IncomingMessage, TransportRejected
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 MAX_NAME_LENGTH = 80
 NAME_TIMEOUT_SECONDS = 2.0

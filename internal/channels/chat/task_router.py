@@ -22,7 +22,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.chat_settings import chat_policy, chat_profile
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 
 
 class TaskRouter:

@@ -16,7 +16,7 @@ from internal.channels.chat.transport import (
     TransportRejected,
     TransportUnavailable,
 )
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

@@ -4,6 +4,6 @@ Reading order: `commands` (the command line), `client` and `transports` (request
 `records` (what the gateway returns), `input_files`, `artifact_files` and `clipboard` (files that
 people send and get), `application` (what commands need of their process),
 `headless` with `task_request`, `output_format` and `exit_codes` (one-shot tasks), `output`,
-`command_output` and `id_lookup` (shared by the commands), `answer_parser` and `question_text`
-(questions), `repl` (the interactive session), `render` (rows of text).
+`command_output` and `id_lookup` (shared by the commands), `answer_parser`, `question_text` and
+`open_question` (questions), `repl` (the interactive session), `render` (rows of text).
 """

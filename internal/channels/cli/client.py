@@ -26,8 +26,6 @@ from internal.channels.cli.records import (
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
-    ListedMcpServer,
-    ListedSkill,
     ListedSubtask,
     ListedTaskTree,
     PersonItem,
@@ -57,6 +55,7 @@ from internal.channels.cli.transports.interface import (
     Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
+from internal.channels.commands.records import ListedMcpServer, ListedSkill
 from internal.normal_forms.untrusted_marks import without_marks
 
 T = TypeVar("T")

@@ -93,25 +93,6 @@ class SessionMove(NamedTuple):
     saved: str
 
 
-class ListedSkill(NamedTuple):
-    """A skill. `state` is `offered`, or why it is withheld from the model."""
-
-    name: str
-    state: str
-    description: str
-
-
-class ListedMcpServer(NamedTuple):
-    """An MCP server. `tools` counts those that the model gets."""
-
-    name: str
-    state: str
-    tools: int
-    target: str
-    problem: str
-    warnings: Sequence[str]
-
-
 class SessionItem(NamedTuple):
     """A session in a list. `updated` is RFC 3339."""
 

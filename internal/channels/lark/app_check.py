@@ -18,7 +18,7 @@ from internal.channels.lark.api import (
 )
 from internal.channels.lark.channel import read_credentials
 from internal.channels.lark.connection import AppCredentials
-from internal.config.lark import LarkSettings
+from internal.settings.lark import LarkSettings
 
 APP_INFO_SCOPES = ("application:application:self_manage", "admin:app.info:readonly")
 """Either of them allows the app to read its own events and callbacks."""

@@ -83,9 +83,9 @@ from internal.channels.lark.message_format import (
 from internal.channels.lark.network import LarkNetwork
 from internal.channels.lark.replies import GONE_CODES, ReplySender
 from internal.channels.lark.silence_watch import SilenceTimes, SilenceWatch
-from internal.config.chat import ChatChannelSettings
-from internal.config.lark import LarkSettings
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings
+from internal.settings.lark import LarkSettings
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from internal.channels.web.public_address import (
 )
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
-from internal.config.server import ServerSettings
+from internal.settings.server import ServerSettings
 
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from internal.channels.web.requests import RequestContext
-from internal.config.server import ServerSettings
+from internal.settings.server import ServerSettings
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")

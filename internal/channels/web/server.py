@@ -19,8 +19,8 @@ from internal.channels.web.http_protocol import HttpConnection, OpenConnections,
 from internal.channels.web.routes.login import one_time_link
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebServerError, WebServices
-from internal.config.server import ServerSettings
 from internal.normal_forms.addresses import is_loopback
+from internal.settings.server import ServerSettings
 
 GRACE_SECONDS = 3.0
 """How long a stop waits for clients to read their responses."""

@@ -20,7 +20,7 @@ from internal.channels.web.errors import HttpError
 from internal.channels.web.readers import AnswerReaders
 from internal.channels.web.static_page import Page, read_page
 from internal.config.home import HomeError
-from internal.config.server import ServerSettings
+from internal.settings.server import ServerSettings
 
 
 class WebServerError(LarkspurError):

@@ -6,9 +6,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from internal.agent.domain.secrets import mask_secrets
-from internal.config.messages import plain
-from internal.llm.addresses.answers import AddressAnswer
-from internal.llm.addresses.entered_text import clean_address
 from internal.llm.addresses.sentences import advice_on, why
 from internal.llm.addresses.variants import (
     LOCAL_PORTS,
@@ -22,8 +19,11 @@ from internal.llm.addresses.variants import (
     server_variants,
     wire_format,
 )
-from internal.llm.registry import PROVIDERS, Provider, find_providers_of_key
+from internal.llm.server_answers import AddressAnswer
 from internal.llm.transport import ApiKey
+from internal.model_providers.registry import PROVIDERS, Provider, find_providers_of_key
+from internal.settings.entered_text import clean_address
+from internal.settings.messages import plain
 
 if TYPE_CHECKING:
     from internal.llm.addresses.prober import AddressProber

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from internal.config.messages import plain
 from internal.llm.lenient_json import decode_json
+from internal.settings.messages import plain
 
 MAX_MODELS = 2_000
 """At most so many names of a list are used."""

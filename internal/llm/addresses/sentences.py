@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from internal.llm.addresses.answers import AddressAnswer, AnswerKind
 from internal.llm.addresses.variants import Place
+from internal.llm.server_answers import AddressAnswer, AnswerKind
 from internal.normal_forms.addresses import is_loopback
 
 # {told} is the detail in brackets, {title} in quotation marks; each is left out if there is none

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from internal.llm.providers.provider import Anthropic, OpenAICompatible, Provider
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.provider import Anthropic, OpenAICompatible, Provider
+from internal.model_providers.registry import PROVIDERS
 from internal.normal_forms.addresses import is_loopback
 from internal.normal_forms.urls import split_url
 

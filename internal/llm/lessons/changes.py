@@ -11,9 +11,9 @@ from internal.agent.domain.errors import Refusal
 from internal.agent.domain.lessons import Lesson
 from internal.agent.domain.messages import Thinking, ToolResult
 from internal.agent.domain.permissions.targets import mcp_server
-from internal.llm.dialect import Dialect
 from internal.llm.lessons.prepared_request import PreparedRequest, image_bytes
 from internal.llm.lessons.tool_search import ToolSearch
+from internal.model_providers.dialect import Dialect
 
 SEARCH_KIND = "tool_schema"
 """The kind of the lesson that keeps a search; it has no name."""

@@ -11,7 +11,6 @@ from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.lessons import MAX_WORDS, Lesson, LessonKey
 from internal.agent.domain.messages import images_in
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.dialect import Dialect
 from internal.llm.lenient_json import one_line
 from internal.llm.lessons.book import LessonBook, ModelServer
 from internal.llm.lessons.changes import (
@@ -28,6 +27,7 @@ from internal.llm.lessons.prepared_request import (
     without_oldest_images,
 )
 from internal.llm.lessons.tool_search import ToolSearch
+from internal.model_providers.dialect import Dialect
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

@@ -12,8 +12,8 @@ from internal.agent.domain.messages import Message, Part, ToolCall, images_in
 from internal.agent.domain.permissions.targets import mcp_server
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest, ModelResponse
-from internal.llm.dialect import Dialect
 from internal.llm.tool_schemas import with_common_schemas
+from internal.model_providers.dialect import Dialect
 
 _HASH_CHARACTERS = 8
 

@@ -15,7 +15,7 @@ from internal.agent.domain.messages import Part, Text, ToolCall
 from internal.agent.domain.text import replace_surrogates_in
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.registry import OFFLINE_MODEL
+from internal.model_providers.registry import OFFLINE_MODEL
 
 _PIECE = r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+"
 

@@ -12,7 +12,8 @@ A row of a table is `[name]` with these fields:
             equal without regard to case
     text    a regular expression that is found in the words of the server, without regard to case;
             its groups `name`, `number` and `limit` are those of `Refusal`
-    change  what a request has to have instead, in the terms of `internal/llm/dialect.py`
+    change  what a request has to have instead, in the terms of
+            `internal/model_providers/dialect.py`
 
 Each row has a sample answer in `tests/unit/llm/refusals/answers`. Its `source` is where the words
 are from; where that is a page of documentation, the body around them was written after it.

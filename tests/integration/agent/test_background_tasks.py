@@ -18,8 +18,8 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Read
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import Health
-from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.storage.sqlite.database import SqliteDatabase
 from larkspur.health import ProcessHealth
 from larkspur.services import open_terminal

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.types import ConfigError
+from internal.settings.types import ConfigError
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_params

@@ -69,7 +69,7 @@ def capabilities(here: Core, services: RunServices) -> Capabilities:
     artifacts = artifact_recorder(here, services)
     return Capabilities(
         (
-            OutputFilesCapability(artifacts),
+            OutputFilesCapability(artifacts, here.services.workspaces.file_folders),
             WorktreesCapability(artifacts),
             ChangedFilesCapability(change_recorder(here, services)),
             ArchivesCapability(here.services.keeper),

@@ -13,8 +13,8 @@ from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.checkpoints import CHECKPOINT_VERSION
-from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, plain_gateway, plan, sound
 from tests.support.anthropic_server import Reply, Rules, When

@@ -10,7 +10,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.registry import CHANNELS
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from tests.integration.agent.test_mcp import define, review
 from tests.support.agent_app import core, plan
 from tests.support.anthropic_server import Call, Reply

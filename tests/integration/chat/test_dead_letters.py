@@ -15,7 +15,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.inbox_worker import MAX_ATTEMPTS
 from internal.channels.chat.transport import ChatTransport, TransportUnavailable
 from internal.channels.registry import CHANNELS
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from tests.integration.agent.test_background_tasks import limit
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply

@@ -14,7 +14,7 @@ from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.store.runs import LeaderFence
 from internal.channels.chat.channel import ChatChannel
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 from tests.support.chat_services import EchoChat, eventually, open_channel

@@ -16,7 +16,7 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
-from internal.config.chat import ChatAccess, ChatGroup
+from internal.settings.chat import ChatAccess, ChatGroup
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan

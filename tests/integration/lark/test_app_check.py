@@ -12,9 +12,9 @@ import pytest
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.registry import dispatch
 from internal.channels.lark.app_check import AppFinding, check_app
-from internal.config.lark import LarkSettings
 from internal.config.loader import load
 from internal.observability.clock import SystemClock
+from internal.settings.lark import LarkSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import DEFAULT_EVENTS, GROUP_MESSAGES, URGENT, App
 from internal.simulators.lark.simulator import LarkSim

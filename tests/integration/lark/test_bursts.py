@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan

@@ -10,7 +10,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Task
-from internal.config.chat import ChatAccess, ChatGroup
+from internal.settings.chat import ChatAccess, ChatGroup
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import Served, replies, served

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan

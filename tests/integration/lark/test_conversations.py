@@ -10,7 +10,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Task
-from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
+from internal.settings.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import served

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.model import Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan

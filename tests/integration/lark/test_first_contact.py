@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
@@ -23,7 +23,7 @@ from tests.support.scripted_model import Reply, Rules
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 SUGGESTED = EN("suggest_abilities")
 GREETS = ChatChannelSettings(react_emoji="off", progress="off")
-HELP = EN("help_new", command="`/new`")
+HELP = EN.command_help("new")
 
 
 def enter(lark: LarkGateway) -> None:
@@ -183,7 +183,7 @@ async def test_help_and_misspelt_commands_get_the_commands(
     async with open_lark_gateway(tmp_path, [Reply("a task")]) as lark:
         await lark.say(text)
         [reply] = await lark.until_replies(1)
-        assert language("help_new", command=f"`{language.command('new')}`") in reply
+        assert language.command_help("new") in reply
         assert ("Unknown command" in reply) == text.startswith("/")
         assert await tasks(lark) == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import BusyMode
+from internal.settings.chat import BusyMode
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_busy_mode import said_to_model, tasks, until, until_statuses

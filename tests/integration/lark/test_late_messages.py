@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from tests.integration.lark.test_access import card_of, open_questions, results
 from tests.integration.lark.test_busy_mode import INTERRUPTS, reply_to, statuses
 from tests.integration.lark.test_text_answers import SCRIPTS, asked_in_group

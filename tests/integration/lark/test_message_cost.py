@@ -15,7 +15,7 @@ from internal.agent.store.database import Database, Read, Row, Step, Write
 from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
 from internal.channels.chat.displays.run_display import SWEEP_SECONDS
 from internal.channels.chat.outbox_sender import POLL_SECONDS
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.simulator import LarkSim
 from larkspur.services import make_gateway
 from tests.support.agent_app import core

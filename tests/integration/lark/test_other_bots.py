@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from internal.channels.chat.inbox_worker import MAX_BOT_TURNS
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.model import BOT_MENTION_EVENTS, App
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_busy_mode import tasks

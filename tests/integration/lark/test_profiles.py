@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from internal.config.chat import ChatAccess, ChatGroup
+from internal.settings.chat import ChatAccess, ChatGroup
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Reply
 from tests.support.chat_settings import with_values

@@ -13,7 +13,7 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.database import Read, Row, Statement
 from internal.channels.chat.displays.run_state import MAX_THOUGHT_CHARS
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim

@@ -13,7 +13,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
-from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
+from internal.settings.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from internal.simulators.lark.model import TENANT, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_access import TOUCH, needs, open_questions

@@ -16,7 +16,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim

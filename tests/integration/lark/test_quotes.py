@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, ChatMessage, encode, new_id
 from internal.simulators.lark.simulator import LarkSim

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.errors import NOT_IN_CHAT
 from internal.simulators.lark.faults import AnswerFault

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import MessageDraft

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Reply, Rules, When

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_busy_mode import reply_to, tasks, until_statuses
 from tests.support.chat_settings import with_values

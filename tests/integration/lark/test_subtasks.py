@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import ENDED, Task
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Json
 from internal.simulators.lark.simulator import LarkSim

@@ -9,7 +9,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.model import Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_access import card_of, open_questions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import URGENT, App, ChatMessage
 from internal.simulators.lark.simulator import LarkSim

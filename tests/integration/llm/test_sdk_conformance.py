@@ -24,14 +24,14 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.audio import Recording
 from internal.agent.ports.llm import ModelRequest
 from internal.audio.transcription import TranscriptionClient
-from internal.config.settings import TranscriptionSettings
 from internal.llm.anthropic import ADDRESS, AnthropicModel
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
-from internal.llm.registry import OpenAICompatible, find_provider
 from internal.llm.retry import ProviderClient
 from internal.llm.transport import ApiKey
+from internal.model_providers.dialect import Dialect
+from internal.model_providers.registry import OpenAICompatible, find_provider
+from internal.settings.settings import TranscriptionSettings
 from tests.support import recordings
 from tests.support.anthropic_server import ScriptedAnthropic, signature_of
 from tests.support.images import an_image, in_base64

@@ -10,8 +10,8 @@ import pytest
 from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.ports.audio import Transcript
 from internal.audio.reader import MAX_BYTES, TranscribingAudioReader
-from internal.config.settings import TranscriptionSettings
 from internal.i18n.chat import ChatPhrases
+from internal.settings.settings import TranscriptionSettings
 from tests.support import recordings
 from tests.support.transcription_server import Spoken, TranscriptionServer
 

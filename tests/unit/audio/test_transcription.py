@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.ports.audio import Recording, Transcript
 from internal.audio.transcription import TranscriptionClient
-from internal.config.settings import TranscriptionSettings
 from internal.llm.retry import RetryPolicy
+from internal.settings.settings import TranscriptionSettings
 from tests.support import recordings
 from tests.support.transcription_server import Spoken, TranscriptionServer
 

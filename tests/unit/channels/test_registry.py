@@ -2,7 +2,7 @@
 
 from internal.channels.chat.channel import ChatApp
 from internal.channels.registry import CHANNEL_NAMES, CHANNELS, create_channels
-from internal.config.settings import ChannelsSettings
+from internal.settings.settings import ChannelsSettings
 
 
 def test_every_channel_has_a_section_in_the_settings() -> None:

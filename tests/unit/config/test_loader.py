@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from internal.agent.domain.secrets import mask_secrets
 from internal.config.home import HomeError
 from internal.config.inspect import Row, describe
-from internal.config.llm import LlmSettings
 from internal.config.loader import ConfigError, Loaded, load
 from internal.config.setting_keys import KEYS, VARIABLES
-from internal.config.settings import Settings
 from internal.config.yaml_document import parse
+from internal.settings.llm import LlmSettings
+from internal.settings.settings import Settings
 
 CANARY = "canary-3f9a1c"
 

@@ -8,8 +8,8 @@ import pytest
 from mypy.modulefinder import BuildSource
 
 from internal.config.setting_keys import KEYS
-from internal.config.settings import AccessSettings, Settings
-from internal.config.types import Section, Text, key, section
+from internal.settings.settings import AccessSettings, Settings
+from internal.settings.types import Section, Text, key, section
 from tests import ROOT
 from tests.support.setting_reads import find_reads, leaves, sections, sources_below, unread
 

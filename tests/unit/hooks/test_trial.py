@@ -6,10 +6,10 @@ import pytest
 from pydantic import SecretStr
 
 from internal.agent.domain.events.types import EVENTS
-from internal.hooks.settings import WebhookSettings
 from internal.hooks.signed_post import SignedPoster
 from internal.hooks.trial import MAX_WORDS_CHARACTERS, TEST_EVENT, Trial, try_webhook
 from internal.observability.clock import SystemClock
+from internal.settings.hooks import WebhookSettings
 from tests.support.raw_server import RawServer, raw_server, response
 
 CANARY = "canary-0123456789"

@@ -57,6 +57,7 @@ def test_every_catalogue_file_is_listed() -> None:
     folder = Path(catalog.__file__).parent
     expected = {f"{name}.{language}.json" for name in CATALOGS for language in LANGUAGES}
     expected.add("file_reasons.zh.json")  # its keys are the English sentences
+    expected.add("commands.json")  # a section for each command, with all languages
     assert {path.name for path in folder.glob("*.json")} == expected
 
 

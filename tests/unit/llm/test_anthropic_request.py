@@ -16,7 +16,7 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
 from internal.llm.anthropic_request import encode_request
-from internal.llm.dialect import Dialect
+from internal.model_providers.dialect import Dialect
 from tests.support.images import an_image, in_base64
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")

@@ -20,9 +20,9 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest, ModelResponse, TextDelta
-from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel
+from internal.settings.llm import LlmSettings
 from larkspur.version import VERSION
 from tests.support.cloud_servers import (
     PROJECT,
@@ -314,7 +314,7 @@ ASK = """
 import asyncio, sys
 from internal.agent.domain.messages import user_message
 from internal.agent.ports.llm import ModelRequest
-from internal.config.llm import LlmSettings
+from internal.settings.llm import LlmSettings
 from internal.llm.model_factory import build_model
 async def ask():
     model = build_model(LlmSettings(provider=sys.argv[1], max_retries=0))

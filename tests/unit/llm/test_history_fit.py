@@ -13,8 +13,8 @@ from internal.agent.domain.messages import (
     user_message,
 )
 from internal.agent.domain.react.context_window import MergedMessages
-from internal.llm.dialect import Dialect
 from internal.llm.history_fit import call_id_for, call_id_form, fitted, is_unanswered
+from internal.model_providers.dialect import Dialect
 from tests.support.weighed_messages import weighed
 
 OWN = "openai:gpt-x"

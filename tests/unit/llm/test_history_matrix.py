@@ -28,10 +28,10 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest
 from internal.llm import anthropic_request, openai_request
-from internal.llm.dialect import Dialect
 from internal.llm.lessons.prepared_request import prepare_request
 from internal.llm.model_family import is_same_family
-from internal.llm.registry import find_provider
+from internal.model_providers.dialect import Dialect
+from internal.model_providers.registry import find_provider
 from tests.support.anthropic_server import signature_of
 from tests.support.images import an_image, in_base64
 from tests.support.request_validators import (

@@ -4,9 +4,9 @@ import pytest
 
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelLimits
-from internal.config.llm import LlmSettings, PriceSettings
 from internal.llm.model_catalog import make_model_book, model_limits
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
+from internal.settings.llm import LlmSettings, PriceSettings
 
 MUCH = LlmSettings(context_window=10_000_000, max_output_tokens=1_000_000)
 

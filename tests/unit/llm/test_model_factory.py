@@ -16,8 +16,8 @@ from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
 )
-from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
+from internal.settings.llm import LlmSettings
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Fault
@@ -101,7 +101,7 @@ async def test_asking_a_model_imports_no_sdk(
         "import asyncio, sys\n"
         "from internal.agent.domain.messages import user_message\n"
         "from internal.agent.ports.llm import ModelRequest\n"
-        "from internal.config.llm import LlmSettings\n"
+        "from internal.settings.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
         "    settings = LlmSettings(provider=sys.argv[1], api_key='k', base_url=sys.argv[2])\n"

@@ -42,11 +42,11 @@ from internal.agent.ports.llm import (
     ModelStreamEvent,
     TextDelta,
 )
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.openai_stream import OpenAIResponseReader
 from internal.llm.transport import ApiKey
+from internal.model_providers.dialect import Dialect
 from tests.support.images import an_image, in_base64
 from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
 from tests.support.property_examples import examples
@@ -801,7 +801,7 @@ async def test_openai_environment_variables_are_not_sent_to_a_provider(
         "import asyncio, sys\n"
         "from internal.agent.domain.messages import user_message\n"
         "from internal.agent.ports.llm import ModelRequest\n"
-        "from internal.config.llm import LlmSettings\n"
+        "from internal.settings.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
         "async def ask():\n"
         "    settings = LlmSettings(provider='deepseek', api_key='valid', base_url=sys.argv[1])\n"

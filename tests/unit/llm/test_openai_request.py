@@ -16,8 +16,8 @@ from internal.agent.domain.react.context_window import weigh
 from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.dialect import UNSEEN_PICTURE, Dialect
 from internal.llm.openai_request import encode_request, estimate_tokens
+from internal.model_providers.dialect import UNSEEN_PICTURE, Dialect
 from tests.support.images import an_image, in_base64
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")

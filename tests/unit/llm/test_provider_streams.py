@@ -1,7 +1,7 @@
 """A stream of each provider in its own words, and what the request for it looks like.
 
 `streams/NAME.sse` is a reply in the form in which the provider sends it: reasoning, text, a call
-and token counts. Fields follow the references that `internal/llm/providers` names.
+and token counts. Fields follow the references that `internal/model_providers` names.
 """
 
 from pathlib import Path
@@ -14,9 +14,9 @@ from internal.agent.domain.messages import Text, Thinking, ToolCall, user_messag
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, TextDelta
-from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, find_provider
+from internal.model_providers.registry import PROVIDERS, find_provider
+from internal.settings.llm import LlmSettings
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Fault, Reply, ScriptedServer

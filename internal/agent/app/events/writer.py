@@ -57,6 +57,20 @@ _ANNOUNCEMENTS = (
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
 
+
+def join_work(*works: ExtraWork | None) -> ExtraWork | None:
+    """Return statements for one transaction as one piece of work, None for none."""
+    present = [work for work in works if work is not None]
+
+    def run() -> Write[list[EventRecord]]:
+        records: list[EventRecord] = []
+        for work in present:
+            records += yield from work()
+        return records
+
+    return run if present else None
+
+
 LastEvent = Callable[[Event], Read[Event]]
 """Returns the last event of an entry as it is stored, read after the extra work."""
 

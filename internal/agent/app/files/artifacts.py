@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from internal.agent.app.background_task import run_to_completion
-from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.events.writer import ExtraWork, join_work
 from internal.agent.app.files.output_folder import (
     MAX_ENTRIES,
     OutputFile,
@@ -84,19 +84,6 @@ class RecordedArtifacts(NamedTuple):
         """Return both as one."""
         note = " ".join(filter(None, (self.note, other.note)))
         return RecordedArtifacts(self.events + other.events, join_work(self.also, other.also), note)
-
-
-def join_work(*works: ExtraWork | None) -> ExtraWork | None:
-    """Return statements for one transaction as one piece of work, None for none."""
-    present = [work for work in works if work is not None]
-
-    def run() -> Write[list[EventRecord]]:
-        records: list[EventRecord] = []
-        for work in present:
-            records += yield from work()
-        return records
-
-    return run if present else None
 
 
 class _Change(NamedTuple):

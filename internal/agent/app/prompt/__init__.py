@@ -1,8 +1,6 @@
 """What the model reads before the conversation.
 
 - `system_prompt`: the parts of the system prompt and their order
-- `instructions`: the texts of the owner, the chat and the folder, which follow it
-- `chat_instructions`: those of a chat, as its people see them
 - `context_use`: how much of the context window each part takes
 - `run_prompt`: all of it together with the tools, as a run has it
 """

@@ -1,8 +1,8 @@
 """What fills the context window in a request, by part."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from internal.agent.app.prompt.instructions import PREAMBLE, InstructionBlock
+from internal.agent.capabilities.run_draft import Opening, PromptSection
 from internal.agent.domain.messages import Message, ToolResult
 from internal.agent.domain.react.context_window import (
     message_tokens,
@@ -15,32 +15,31 @@ from internal.agent.domain.text import text_tokens
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart, ContextUse
 from internal.agent.ports.llm import ModelLimits
-from internal.agent.ports.skills import SKILL_TOOLS
 
 
 def fixed_parts(
     system: str,
-    skills: str,
-    blocks: Sequence[InstructionBlock],
+    sections: Sequence[PromptSection],
+    openings: Sequence[Opening],
     tools: Iterable[ToolSpec],
-    *,
-    servers: str = "",
 ) -> tuple[ContextPart, ...]:
     """Return the parts that are the same in all requests of a run.
 
-    `skills` is the part of the system prompt that describes them, `servers` the part that lists the
-    MCP servers whose tools are deferred.
+    The sections are parts of the system prompt, the openings follow it.
     """
-    described = text_tokens(skills) if skills else 0
-    listed = text_tokens(servers) if servers else 0
-    preamble = text_tokens(PREAMBLE) if blocks else 0
-    parts = (
-        ContextPart("rules", text_tokens(system) - described - listed + preamble),
-        *(ContextPart(block.source, block.tokens, block.name) for block in blocks),
-        ContextPart("skills", described),
-        ContextPart("tools", tools_tokens(tools) + listed),
+    described = [ContextPart(each.kind, text_tokens(each.text)) for each in sections]
+    counted = (
+        ContextPart("rules", text_tokens(system) - sum(each.tokens for each in described)),
+        *(part for opening in openings for part in opening.parts),
+        *described,
+        ContextPart("tools", tools_tokens(tools)),
     )
-    return tuple(part for part in parts if part.tokens)
+    parts: dict[tuple[str, str], ContextPart] = {}
+    for part in counted:
+        known = parts.get((part.kind, part.name))
+        tokens = part.tokens + (known.tokens if known else 0)
+        parts[part.kind, part.name] = ContextPart(part.kind, tokens, part.name)
+    return tuple(part for part in parts.values() if part.tokens)
 
 
 def measure_context(
@@ -48,8 +47,8 @@ def measure_context(
 ) -> ContextUse:
     """Return what a request with these messages, instructions included, holds."""
     loaded = 0
-    if any(tool.name in SKILL_TOOLS for tool in config.tools):
-        loaded = _loaded_tokens(messages.exchanges())
+    if retained := {tool.name for tool in config.tools if tool.retained}:
+        loaded = _result_tokens(messages.exchanges(), retained)
     rest = messages.tokens - text_tokens(config.instructions) - loaded
     return ContextUse(
         window=limits.context_window,
@@ -62,9 +61,9 @@ def measure_context(
     )
 
 
-def _loaded_tokens(exchanges: Sequence[Message]) -> int:
-    """Return the tokens of the results with skills."""
-    loads = {call.call_id for each in exchanges for call in each.calls if call.name in SKILL_TOOLS}
+def _result_tokens(exchanges: Sequence[Message], names: Collection[str]) -> int:
+    """Return the tokens of the results of tools."""
+    loads = {call.call_id for each in exchanges for call in each.calls if call.name in names}
     if not loads:
         return 0
     return sum(

@@ -4,8 +4,10 @@ Its parts come in this order: who the agent is, the rules, what the profile adds
 environment, which differs most between runs: a provider caches the longest common beginning.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
+from internal.agent.capabilities.run_draft import PromptSection
 from internal.agent.domain.permissions.network import NetworkKind, network_hosts, network_kind
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import split_rule
@@ -99,15 +101,6 @@ def _network_rule(policy: Policy) -> str:
     return words.format(hosts=truncate(names, _MAX_HOSTS_CHARS))
 
 
-_SKILLS = """\
-Skills hold know-how for kinds of work. Call `load_skill` before work that one of them describes, \
-and follow it within the rules. They grant no permissions."""
-
-_SERVERS = """\
-The tools of these MCP servers are not listed with the others. `find_tools` returns their \
-arguments, `use_tool` calls them by their full name, `mcp__SERVER__TOOL`."""
-
-
 def system_prompt(
     profile: Profile,
     gates: GateMode,
@@ -116,22 +109,19 @@ def system_prompt(
     *,
     time_zone: str = "",
     commands: str = "",
-    skills: str = "",
-    servers: str = "",
+    sections: Iterable[PromptSection] = (),
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day. The
     date is that in `time_zone`, "" for the zone of this process.
-    `commands` are further rules, about commands, `skills` a line for each skill, `servers` one for
-    each MCP server whose tools are deferred.
+    `commands` are further rules, about commands.
     """
     parts = (
         _identity(profile),
         f"Rules:\n{RULES}{commands}{GATE_RULES[gates]}",
         profile.prompt and f"Your instructions:\n{profile.prompt}",
-        skills and f"{_SKILLS}\n{skills}",
-        servers and f"{_SERVERS}\n{servers}",
+        *(f"{each.intro}\n{each.text}" for each in sections),
         f"Workspace: {workspace}\nToday: {describe_date(now, time_zone)}",
     )
     return "\n\n".join(filter(None, parts))

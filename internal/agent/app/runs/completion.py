@@ -8,8 +8,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork, LastEvent
-from internal.agent.app.files.artifacts import join_work
+from internal.agent.app.events.writer import ExtraWork, LastEvent, join_work
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,

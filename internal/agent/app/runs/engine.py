@@ -14,16 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple
 
 from internal.agent.app.background_task import run_to_completion
-from internal.agent.app.events.writer import Emit, ExtraWork
-from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
-from internal.agent.app.files.input_files import (
-    InputFiles,
-    MessageFile,
-    file_parts,
-    file_problems,
-    stored_files,
-)
-from internal.agent.app.files.request_images import RequestImages
+from internal.agent.app.events.writer import Emit, ExtraWork, join_work
 from internal.agent.app.prompt.context_use import measure_context
 from internal.agent.app.runs.call_repairs import CallRepairCounts
 from internal.agent.app.runs.context import (
@@ -34,7 +25,7 @@ from internal.agent.app.runs.context import (
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
-from internal.agent.capabilities.capability import ReviewedCall
+from internal.agent.capabilities.capability import ReceivedParts, ReviewedCall, UserMessage
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.delegation.reports import (
     TASK_ENDS_CHANNEL,
@@ -85,7 +76,6 @@ from internal.agent.domain.react.context_window import (
     reserved_output,
     weigh,
 )
-from internal.agent.domain.react.deferred_tools import found_tools
 from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import (
@@ -240,9 +230,6 @@ class ReactEngine:
         book: ModelBook,
         *,
         tools: ToolExecutor,
-        artifacts: ArtifactRecorder,
-        input_files: InputFiles,
-        images: RequestImages,
         capabilities: Capabilities,
         repairs: CallRepairCounts | None = None,
     ) -> None:
@@ -250,9 +237,6 @@ class ReactEngine:
         self._book = book
         self._repairs = repairs or CallRepairCounts()
         self._tools = tools
-        self._artifacts = artifacts
-        self._input_files = input_files
-        self._images = images
         self._services = services
         self._database = services.database
         self._stores = services.stores
@@ -420,16 +404,13 @@ class ReactEngine:
         undelivered = await self._database.write(begin)
         messages = [message for message in undelivered if message.number not in delivered]
         ends: dict[int, list[SubtaskResult]] = {}
-        inputs: dict[int, list[MessageFile]] = {}
+        inputs: dict[int, ReceivedParts] = {}
         for message in messages:
             if message.channel == TASK_ENDS_CHANNEL:
                 ends[message.number] = await self._load_end(message)
                 continue
-            if message.attachments:
-                await create_workspace(self._services, context)
-            inputs[message.number] = await self._input_files.add(
-                context.task.session_id, turn.config.workspace, message.attachments
-            )
+            sent = UserMessage(turn.config.workspace, message.text, message.attachments)
+            inputs[message.number] = await self._capabilities.receive(context, sent)
         # Nothing is awaited until the entry is queued: a stop in between would leave a message in
         # the history of the run that is given back as well.
         events: list[Event] = []
@@ -438,18 +419,18 @@ class ReactEngine:
             if message.number in ends:
                 events += _deliver_end(turn, ends[message.number])
                 continue
-            files = inputs[message.number]
-            turn.add_user_message(message.model_text, file_parts(files))
+            found = inputs[message.number]
+            turn.add_user_message(message.model_text, found.parts)
             commands, shown_bytes = shown_commands(message.text, message.prompt)
             received = InputReceived(
                 task=truncate_json(message.text, MAX_JSON_BYTES - shown_bytes),
                 channel=message.channel,
                 sender=message.principal,
-                attachments=stored_files(files),
+                attachments=found.attachments,
                 steer=True,
                 commands=commands or UNSET,
             )
-            events += (received, *file_problems(files))
+            events += (received, *found.events)
         work = partial(self._mark_delivered, messages)
         has_files = any(message.attachments for message in messages)  # as in preparation
         store = context.stream.commit if has_files else context.stream.emit
@@ -470,9 +451,10 @@ class ReactEngine:
         started_at = self._clock.monotonic()
         stream = ReplyStream(context.stream.emit, iteration, self._clock)
         try:
-            reply, kept = await self._keep_pictures(
-                context, await self._request_reply(context, turn, stream), stream
-            )
+            response = await self._request_reply(context, turn, stream)
+            reply, kept, kept_work, lost = await self._capabilities.after_reply(context, response)
+            for each in lost:
+                await stream.tell(each)
         except ModelError as error:
             failed = NodeFailed(
                 node_id=stream.node_id,
@@ -531,29 +513,15 @@ class ReactEngine:
             )
         if turn.outcome is not None:  # the end of the run is stored at once, with its usage
             count = partial(self._save_repairs, reply.origin, repairs) if repairs else None
-            also = join_work(count, kept.also)
-            await context.stream.defer(summary, *kept.events, *events, turn=turn, also=also)
+            also = join_work(count, kept_work)
+            await context.stream.defer(summary, *kept, *events, turn=turn, also=also)
             return reply
         usage = partial(self._save_usage, context, turn.spending, reply.origin, repairs)
         # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
         put = context.stream.commit if limited else context.stream.defer
-        await put(summary, *kept.events, *events, turn=turn, also=join_work(usage, kept.also))
+        await put(summary, *kept, *events, turn=turn, also=join_work(usage, kept_work))
         return reply
-
-    async def _keep_pictures(
-        self, context: RunContext, reply: ModelResponse, stream: ReplyStream
-    ) -> tuple[ModelResponse, RecordedArtifacts]:
-        """Return the reply, and its pictures as artifacts of the run, stored with the reply."""
-        if not reply.pictures:
-            return reply, RecordedArtifacts()
-        kept = await self._artifacts.record_pictures(context, reply.pictures)
-        if kept.note:
-            refused = len(reply.pictures) - sum(len(each.artifacts) for each in kept.events)
-            await stream.tell(RequestLoss("reply_pictures", refused))
-            parts = (*reply.parts, Text(f"\n\n{kept.note}"))
-            reply = msgspec.structs.replace(reply, parts=parts)
-        return reply, kept
 
     async def _review_calls(
         self, context: RunContext, turn: Turn, parts: Sequence[Part]
@@ -647,19 +615,18 @@ class ReactEngine:
             messages = messages.followed_by([*map(weigh, more)])
         available = _message_budget(limits, turn, 0) - messages.tokens
         reserved = reserved_output(limits.context_window, limits.max_output_tokens)
-        return ModelRequest(
+        request = ModelRequest(
             model=turn.config.model,
             system=turn.config.system,
             messages=messages,
-            images=await self._images.load(messages.with_images()),
             tools=turn.config.tools,
-            found=found_tools(turn.config.deferred, turn.messages),
             tool_choice="none" if ask.final else "auto",
             max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),
             temperature=self._book.temperature,
             patience_seconds=context.deadline - asyncio.get_running_loop().time(),
             origin=turn.fallback,
         )
+        return await self._capabilities.before_request(context, turn, request)
 
     def _measure_context(self, turn: Turn) -> ContextUse | UnsetType:
         """Return what the request held whose reply is not added yet."""

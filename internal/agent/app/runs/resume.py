@@ -19,10 +19,12 @@ from internal.agent.domain.events.types import Event, ToolCompleted
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.questions import Answer
+from internal.agent.domain.react.history import History
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Task
 from internal.agent.ports.llm import ModelBook
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
-from internal.agent.store.database import Write
+from internal.agent.store.database import Read, Write
 from internal.agent.store.history import load_history
 from internal.agent.store.stores import Stores
 
@@ -92,14 +94,13 @@ class RunResumer:
             raise SandboxUnavailable(_NOT_ISOLATED)  # calls that nobody was asked about may wait
         turn.config = msgspec.structs.replace(turn.config, model=model, isolated=self._isolated)
         await self._move_workspace(context, turn)
-        if not context.task.is_subtask:
-            load = partial(
-                load_history, self._stores.sessions, context.run.session_id, turn.history
-            )
-            turn.add_history(await self._database.read(load))
-        turn.allow_rules(await self._database.read(partial(load_rules, self._stores, context.task)))
+        history, rules, answer = await self._database.read(
+            partial(self._read_stored, context.task, turn)
+        )
+        if history is not None:
+            turn.add_history(history)
+        turn.allow_rules(rules)
         context.stream.resume_from(len(stored.rows))
-        answer = await self._answer(turn)
         if answer is not None:
             events = await asyncio.to_thread(turn.resolve, answer)
             also = None if answer.edit is None else partial(self._save_plan, context, turn)
@@ -147,9 +148,15 @@ class RunResumer:
             yield from self._stores.questions.save_plan(run.id, run.session_id, turn.plan, now=now)
         return []
 
-    async def _answer(self, turn: Turn) -> Answer | None:
-        """Return the stored answer to the Turn's question; None without question or answer."""
-        if turn.question is None:
-            return None
-        record = await self._database.read(partial(self._stores.questions.get, turn.question.id))
-        return None if record is None else record.answer
+    def _read_stored(
+        self, task: Task, turn: Turn
+    ) -> Read[tuple[History | None, list[str], Answer | None]]:
+        """Return the history, None for a subtask, the rules, and the answer to the question."""
+        stores, history, answer = self._stores, None, None
+        if not task.is_subtask:
+            history = yield from load_history(stores.sessions, task.session_id, turn.history)
+        rules = yield from load_rules(stores, task)
+        if turn.question is not None:
+            record = yield from stores.questions.get(turn.question.id)
+            answer = None if record is None else record.answer
+        return history, rules, answer

@@ -393,7 +393,7 @@ class ToolExecutor:
             partial(self._artifacts.store_file, ids.session_id),
             network_of(config.policy, spec, call.arguments),
             outside_of(config.policy, spec, call.arguments),
-            config.skills,
+            context.task.spec,
             reply,
             wait,
             context.task.origin.principal,

@@ -17,9 +17,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     call that needs approval is denied. `plan_review` selects the plans that a person must approve
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
     commands from everything but the folders of the session. `instructions` begin the first user
-    message of every request. `skills` are the skills that it may load; None for all.
-    `context` are the parts of a request that do not change. `deferred` are tools that no request
-    lists: the model finds them with `find_tools` and calls them with `use_tool`.
+    message of every request. `context` are the parts of a request that do not change. `deferred`
+    are tools that no request lists: the model finds them with `find_tools` and calls them with
+    `use_tool`.
     """
 
     run_id: RunId
@@ -35,7 +35,6 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     plan_review: PlanReview = "off"
     isolated: bool = False
     instructions: str = ""
-    skills: tuple[str, ...] | None = None
     context: tuple[ContextPart, ...] = ()
     deferred: tuple[ToolSpec, ...] = ()
 

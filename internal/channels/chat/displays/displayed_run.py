@@ -26,8 +26,8 @@ from internal.channels.chat.transport import (
     TransportRejected,
     TransportUnavailable,
 )
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Task, may_control
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.command_handlers import principal_for
+from internal.channels.chat.command_context import principal_for
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.transport import ActionResult, ChatTransport, RunAction
 from internal.i18n.chat import ChatPhrases, ChatTexts

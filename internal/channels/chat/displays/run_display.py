@@ -42,8 +42,8 @@ from internal.channels.chat.displays.displayed_run import (
     DisplayedRun,
 )
 from internal.channels.chat.transport import ChatTransport
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 

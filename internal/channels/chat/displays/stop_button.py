@@ -4,7 +4,7 @@ import logging
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
-from internal.channels.chat.command_handlers import principal_for
+from internal.channels.chat.command_context import principal_for
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.transport import ActionResult, ChatTransport, StopAction
 from internal.i18n.chat import ChatTexts

@@ -23,7 +23,7 @@ _SIMILARITY = 0.75
 """Ratio of `difflib` from which a word counts as a mistyped command."""
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """A command: its name, its module below this package, and its line in `larkspur --help`.
 
     `has_rest`: the words after `--` are not parsed; they are in `args.rest`.
@@ -35,43 +35,45 @@ class Command(NamedTuple):
     has_rest: bool = False
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
-    Command("worker", "system.worker", "execute runs beside gateways, on PostgreSQL"),
-    Command("open", "system.open", "open the page in a browser, or print a link to it"),
-    Command("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
-    Command("watch", "tasks.watch", "show a task until it ends"),
-    Command("say", "tasks.say", "steer a running task"),
-    Command("stop", "tasks.stop", "stop a task"),
-    Command("resume", "tasks.resume", "continue a failed or stopped task"),
-    Command("questions", "tasks.questions", "list the questions that wait for a person"),
-    Command("answer", "tasks.answer", "answer a question"),
-    Command("sessions", "records.sessions", "list, show, export, delete and rename sessions"),
-    Command("files", "records.files", "list the files that runs made, and save one"),
-    Command("cost", "records.cost", "show tokens and cost"),
-    Command("pair", "records.pair", "grant roles to people of a channel"),
-    Command("rules", "records.rules", "list and delete permission rules"),
-    Command("skills", "records.skills", "add, review, list, check and remove skills"),
-    Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
-    Command("audit", "records.audit", "list who did what"),
-    Command("feedback", "records.feedback", "list what people think of the answers"),
-    Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
-    Command("db", "system.db", "show, back up, export, clean up and move the database"),
-    Command("doctor", "system.doctor", "check the installation"),
-    Command("models", "system.models", "list models, enter a key, show and forget refusals"),
-    Command("hooks", "system.hooks", "list hooks and webhooks, test them, make a secret"),
-    Command("profiles", "system.profiles", "list, show, check and create profiles"),
-    Command("trust", "system.trust", "let agents follow instructions that a command wrote"),
-    Command("debug", "system.debug", "print the prompt of the model in this folder"),
-    Command("config", "system.config", "show the settings"),
-    Command("events", "system.events", "print the schema of the event stream"),
-    Command("lark-sim", "system.lark_sim", "run a simulator of Lark"),
-    Command("completion", "system.completion", "print a shell completion script"),
+COMMANDS: tuple[Subcommand, ...] = (
+    Subcommand("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
+    Subcommand("worker", "system.worker", "execute runs beside gateways, on PostgreSQL"),
+    Subcommand("open", "system.open", "open the page in a browser, or print a link to it"),
+    Subcommand("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
+    Subcommand("watch", "tasks.watch", "show a task until it ends"),
+    Subcommand("say", "tasks.say", "steer a running task"),
+    Subcommand("stop", "tasks.stop", "stop a task"),
+    Subcommand("resume", "tasks.resume", "continue a failed or stopped task"),
+    Subcommand("questions", "tasks.questions", "list the questions that wait for a person"),
+    Subcommand("answer", "tasks.answer", "answer a question"),
+    Subcommand("sessions", "records.sessions", "list, show, export, delete and rename sessions"),
+    Subcommand("files", "records.files", "list the files that runs made, and save one"),
+    Subcommand("cost", "records.cost", "show tokens and cost"),
+    Subcommand("pair", "records.pair", "grant roles to people of a channel"),
+    Subcommand("rules", "records.rules", "list and delete permission rules"),
+    Subcommand("skills", "records.skills", "add, review, list, check and remove skills"),
+    Subcommand(
+        "mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True
+    ),
+    Subcommand("audit", "records.audit", "list who did what"),
+    Subcommand("feedback", "records.feedback", "list what people think of the answers"),
+    Subcommand("dead-letters", "records.dead_letters", "list and retry what was given up"),
+    Subcommand("db", "system.db", "show, back up, export, clean up and move the database"),
+    Subcommand("doctor", "system.doctor", "check the installation"),
+    Subcommand("models", "system.models", "list models, enter a key, show and forget refusals"),
+    Subcommand("hooks", "system.hooks", "list hooks and webhooks, test them, make a secret"),
+    Subcommand("profiles", "system.profiles", "list, show, check and create profiles"),
+    Subcommand("trust", "system.trust", "let agents follow instructions that a command wrote"),
+    Subcommand("debug", "system.debug", "print the prompt of the model in this folder"),
+    Subcommand("config", "system.config", "show the settings"),
+    Subcommand("events", "system.events", "print the schema of the event stream"),
+    Subcommand("lark-sim", "system.lark_sim", "run a simulator of Lark"),
+    Subcommand("completion", "system.completion", "print a shell completion script"),
 )
 
 
 def dispatch(
-    argv: Sequence[str], context: CommandContext, commands: Sequence[Command] = COMMANDS
+    argv: Sequence[str], context: CommandContext, commands: Sequence[Subcommand] = COMMANDS
 ) -> int:
     """Parse a command line, execute its command and return the exit code.
 
@@ -107,7 +109,7 @@ def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return argv[:at], argv[at + 1 :]
 
 
-def build_parser(commands: Sequence[Command] = COMMANDS) -> CliParser:
+def build_parser(commands: Sequence[Subcommand] = COMMANDS) -> CliParser:
     """Return the parser of commands, each registered by its module."""
     parser = CliParser(prog="larkspur")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CliParser)
@@ -116,14 +118,14 @@ def build_parser(commands: Sequence[Command] = COMMANDS) -> CliParser:
     return parser
 
 
-def registered(commands: Sequence[Command] = COMMANDS) -> Iterator[tuple[str, CliParser]]:
+def registered(commands: Sequence[Subcommand] = COMMANDS) -> Iterator[tuple[str, CliParser]]:
     """Yield the name and the parser of every command."""
     for action in build_parser(commands)._actions:  # noqa: SLF001 - argparse has no public API for it
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             yield from action.choices.items()
 
 
-def _mistyped(prompt: str | None, commands: Sequence[Command]) -> str | None:
+def _mistyped(prompt: str | None, commands: Sequence[Subcommand]) -> str | None:
     """Return the command that a prompt of a single word resembles, None if it is a task."""
     if prompt is None or len(prompt.split()) != 1:
         return None
@@ -148,5 +150,5 @@ def _confirms(word: str, meant: str, context: CommandContext) -> bool:
     return confirms(question, context, default=True)
 
 
-def _summaries(commands: Sequence[Command]) -> str:
+def _summaries(commands: Sequence[Subcommand]) -> str:
     return "\n".join(f"  {one.name:<14}{one.summary}" for one in commands)

@@ -20,8 +20,8 @@ from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.transports.interface import Transport
 from internal.channels.cli.transports.threaded import ThreadedHttpTransport, in_thread
 from internal.config.terminal_env import terminal_facts
-from internal.config.types import ConfigError
 from internal.i18n.language import resolve_language
+from internal.settings.types import ConfigError
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.command_output import short_id
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
@@ -19,7 +20,6 @@ from internal.channels.cli.render.text import (
     wrap_line,
 )
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.i18n.call_summary import (
     describe_reason,
     describe_rules_briefly,

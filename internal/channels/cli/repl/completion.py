@@ -8,8 +8,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from internal.channels.cli.render.text import sanitize
-from internal.channels.cli.repl.commands.context import Values
 from internal.channels.cli.repl.file_mentions import as_mention, mention_start
+from internal.channels.commands.command import Values
 from internal.normal_forms.names import fold_name
 
 _MAX_FILES = 200

@@ -15,9 +15,9 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from internal.channels.cli.exit_codes import INTERRUPTED, OK
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.render.text import StyledLine, sanitize
 from internal.channels.cli.repl.history import MAX_ENTRY_LENGTH
-from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.prompt import Prompt
 from internal.channels.cli.repl.session import HINT_SECONDS, ReplSession
 

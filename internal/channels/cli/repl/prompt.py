@@ -9,8 +9,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completion
 
 from internal.channels.cli.client import GatewayError
+from internal.channels.cli.open_question import ENTER, AnswerJson, OpenQuestion
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line
-from internal.channels.cli.repl.open_question import ENTER, AnswerJson, OpenQuestion
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.session import ReplSession
 

@@ -1,7 +1,7 @@
-"""Slash commands: a handler function and one entry of `SLASH_COMMANDS` each.
+"""The slash commands of the terminal: those of every channel, and its own.
 
-To add a command, write its handler, add the entry, and add `command_<name>` and the Chinese alias
-to the `repl` catalogues.
+A command of its own is a handler function, one entry of `SLASH_COMMANDS`, and the section with its
+texts in the table `terminal` of `internal/i18n/commands.json`.
 """
 
 import difflib
@@ -15,6 +15,7 @@ from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
 from internal.channels.cli.id_lookup import find_id
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.task_tree import tree_rows
@@ -27,22 +28,20 @@ from internal.channels.cli.repl.commands.context import (
     MAX_CELL_WIDTH,
     SlashCommand,
     SlashContext,
-    Value,
-    Values,
 )
 from internal.channels.cli.repl.commands.conversation import clear, compact, context_use, copy
 from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init, instructions
-from internal.channels.cli.repl.commands.mcp import mcp
-from internal.channels.cli.repl.commands.skills import skills
-from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.channels.commands.command import Arguments, Value, Values
+from internal.channels.commands.registry import COMMANDS
 from internal.channels.network_choice import (
     NETWORK_CHOICES,
     NETWORK_WORDS,
     format_network_choice,
     parse_network_choice,
 )
-from internal.i18n.catalog import MessageCatalog, load_catalog
+from internal.i18n.catalog import MessageCatalog
+from internal.i18n.commands import command_words
 from internal.i18n.quantities import format_cost, format_count
 
 _DEFAULT = "default"
@@ -55,7 +54,7 @@ _MIN_SIMILARITY = 0.4
 
 
 class SlashCommands:
-    """Parses and runs typed commands, under their names or the aliases of the language."""
+    """Parses and runs typed commands, under their names or the words of any language."""
 
     def __init__(self, context: SlashContext, custom: Path) -> None:
         self._context = context
@@ -63,29 +62,24 @@ class SlashCommands:
 
     def load_custom(self) -> None:
         """Load the person's own commands, and name the files that cannot be used."""
-        taken = {*(command.name for command in SLASH_COMMANDS), *self._aliases()}
+        taken = command_words("terminal")
         self._context.custom, problems = load_commands(self._custom_folder, taken)
         for problem in problems:
             self._context.print_message(problem.reason, file=problem.file)
 
     def menu(self) -> Mapping[str, str]:
-        """Return the description of every command: first by name, then by alias."""
-        messages, aliases = self._context.session.messages, self._aliases()
+        """Return the description of every command: first by name, then by its other words."""
         described = {
-            command.name: messages(f"command_{command.name}") for command in SLASH_COMMANDS
+            command.name: self._context.texts_of(command.name)("help") for command in SLASH_COMMANDS
         }
         described |= {one.name: one.description for one in self._context.custom}
-        return {**described, **{alias: described[name] for alias, name in aliases.items()}}
+        words = command_words("terminal").items()
+        return described | {word: described[name] for word, name in words if word != name}
 
     def values(self, name: str) -> Values:
         """Return the values that completion offers for a command, [] if none are known."""
-        command = self._find(name)
-        return () if command is None else command.values(self._context)
-
-    def picks(self, name: str) -> bool:
-        """Return True if each value of a command is a complete argument."""
-        command = self._find(name)
-        return command is not None and command.picks
+        command = _find(name)
+        return () if command is None else command.arguments.offered(self._context)
 
     def run(self, line: str) -> None:
         """Start the command of a line that begins with a slash."""
@@ -96,25 +90,17 @@ class SlashCommands:
         await _load_sessions(self._context)
 
     async def _run(self, line: str) -> None:
-        name, _, arguments = line[1:].partition(" ")
-        command = self._find(name)
+        name, _, argument = line[1:].partition(" ")
+        command, argument = _find(name), argument.strip()
         own = next((one for one in self._context.custom if one.name == name.lower()), None)
         if own is not None:
-            self._context.session.send(own.expand(arguments.strip()))
+            self._context.session.send(own.expand(argument))
         elif command is None:
             self._reject(name)
+        elif argument and argument not in (command.arguments.choices or (argument,)):
+            self._context.print_message("usage", usage=_usage(command))
         else:
-            await command.run(self._context, arguments.strip())
-
-    def _find(self, name: str) -> SlashCommand | None:
-        name = self._aliases().get(name, name.lower())
-        return next((command for command in SLASH_COMMANDS if command.name == name), None)
-
-    def _aliases(self) -> Mapping[str, str]:
-        catalog = load_catalog("repl", self._context.session.messages.language)
-        return {
-            alias: name for name, known in catalog["aliases"].items() for alias in known.split()
-        }
+            await command.handler(self._context, argument)
 
     def _reject(self, name: str) -> None:
         shown, typed = truncate_line(name, MAX_CELL_WIDTH), name[:MAX_CELL_WIDTH].lower()
@@ -125,12 +111,18 @@ class SlashCommands:
             self._context.print_message("unknown", name=f"/{shown}")
 
 
+def _find(word: str) -> SlashCommand | None:
+    name = command_words("terminal").get(word.lower())
+    return next((command for command in SLASH_COMMANDS if command.name == name), None)
+
+
+def _usage(command: SlashCommand) -> str:
+    return f"/{command.name} {command.arguments.usage}".rstrip()
+
+
 async def _help(context: SlashContext, _arguments: str) -> None:
     messages, rows = context.session.messages, context.session.view.rows
-    commands = [
-        (f"/{command.name} {command.usage}".rstrip(), messages(f"command_{command.name}"))
-        for command in SLASH_COMMANDS
-    ]
+    commands = [(_usage(one), context.texts_of(one.name)("help")) for one in SLASH_COMMANDS]
     commands += [(f"/{one.name}", one.description) for one in context.custom]
     keys = [rows.faint(line) for line in messages("keys").splitlines()]
     context.session.note(*align_columns(commands), StyledLine(()), *keys)
@@ -191,11 +183,9 @@ async def _rename(context: SlashContext, arguments: str) -> None:
 
 async def _plan(context: SlashContext, arguments: str) -> None:
     view = context.session.view
-    if arguments in _PLAN_REVIEWS:
+    if arguments:
         context.session.choices.plan_review = _PLAN_REVIEWS[arguments]
         context.print_message(f"review_{arguments}")
-    elif arguments:
-        context.print_message("usage", usage="/plan [on|off]")
     elif view.plan is None:
         context.print_message("no_plan")
     else:
@@ -272,6 +262,10 @@ async def _network(context: SlashContext, arguments: str) -> None:
     network = choices.network or context.session.default_network
     hosts = "" if isinstance(network, str) else f" ({format_network_choice(network)})"
     context.print_message("network_is", network=f"{context.session.network_label()}{hosts}")
+
+
+def _network_values(_context: SlashContext) -> Values:
+    return [Value(one) for one in (*NETWORK_WORDS, _DEFAULT)]
 
 
 async def _model(context: SlashContext, arguments: str) -> None:
@@ -376,12 +370,13 @@ async def _answer(context: SlashContext, arguments: str) -> None:
     session.note(*session.view.panel.closed(OpenQuestion(view), view["answer"], here=True))
 
 
+def _question_values(context: SlashContext) -> Values:
+    return [Value(one) for one in context.session.view.questions]
+
+
 async def _files(context: SlashContext, arguments: str) -> None:
     """List the files of this session and what it changed; with `all` those of all sessions."""
     session = context.session
-    if arguments not in {"", "all"}:
-        context.print_message("usage", usage="/files [all]")
-        return
     if session.session_id is None and not arguments:
         context.print_message("no_session_yet")
         return
@@ -448,6 +443,10 @@ async def _theme(context: SlashContext, arguments: str) -> None:
     context.print_message("theme_is", theme=context.theme, known=", ".join(THEMES))
 
 
+def _theme_values(_context: SlashContext) -> Values:
+    return [Value(theme) for theme in THEMES]
+
+
 async def _doctor(context: SlashContext, _arguments: str) -> None:
     context.print_notes(*(await context.session.ready()).doctor())
 
@@ -457,58 +456,42 @@ async def _quit(context: SlashContext, _arguments: str) -> None:
 
 
 SLASH_COMMANDS: tuple[SlashCommand, ...] = (
-    SlashCommand("help", "", _help),
-    SlashCommand("new", "", _new),
-    SlashCommand("clear", "", clear),
-    SlashCommand(
-        "resume",
-        "[ID]",
-        _resume,
-        _session_values,
-        picks=True,
-    ),
-    SlashCommand("rename", "TITLE", _rename),
-    SlashCommand("plan", "[on|off]", _plan, lambda _context: [Value("on"), Value("off")]),
+    SlashCommand("help", _help),
+    SlashCommand("new", _new),
+    SlashCommand("clear", clear),
+    SlashCommand("resume", _resume, Arguments("[ID]", values=_session_values)),
+    SlashCommand("rename", _rename, Arguments("TITLE")),
+    SlashCommand("plan", _plan, Arguments("[on|off]", tuple(_PLAN_REVIEWS))),
     SlashCommand(
         "permissions",
-        "[MODE|allow|deny|remove]",
         _permissions,
-        _permission_values,
+        Arguments("[MODE|allow|deny|remove]", values=_permission_values),
     ),
     SlashCommand(
         "network",
-        "[off|registries|open|HOSTS]",
         _network,
-        lambda _context: [Value(one) for one in (*NETWORK_WORDS, _DEFAULT)],
+        Arguments("[off|registries|open|HOSTS]", values=_network_values),
     ),
-    SlashCommand("model", "[NAME]", _model, _model_values, picks=True),
-    SlashCommand("profile", "[NAME]", _profile),
-    SlashCommand("tools", "", _tools),
-    SlashCommand("ps", PS_USAGE, ps),
-    SlashCommand("tasks", "", _tasks),
-    SlashCommand("questions", "", _questions),
-    SlashCommand(
-        "answer",
-        "ID yes|no|TEXT",
-        _answer,
-        lambda context: [Value(one) for one in context.session.view.questions],
-    ),
-    SlashCommand("files", "[all]", _files, lambda _context: [Value("all")]),
-    SlashCommand("paste", "", _paste),
-    SlashCommand("diff", "[NAME]", diff),
-    SlashCommand("init", "", init),
-    SlashCommand("instructions", "", instructions),
-    SlashCommand("skills", "", skills),
-    SlashCommand("mcp", "", mcp),
-    SlashCommand("context", "", context_use),
-    SlashCommand("compact", "", compact),
-    SlashCommand("cost", "", _cost),
-    SlashCommand("copy", "", copy),
-    SlashCommand("export", "[FILE]", _export),
-    SlashCommand(
-        "theme", "[NAME]", _theme, lambda _context: [Value(theme) for theme in THEMES], picks=True
-    ),
-    SlashCommand("doctor", "", _doctor),
-    SlashCommand("quit", "", _quit),
+    SlashCommand("model", _model, Arguments("[NAME]", values=_model_values)),
+    SlashCommand("profile", _profile, Arguments("[NAME]")),
+    SlashCommand("tools", _tools),
+    SlashCommand("ps", ps, Arguments(PS_USAGE)),
+    SlashCommand("tasks", _tasks),
+    SlashCommand("questions", _questions),
+    SlashCommand("answer", _answer, Arguments("ID yes|no|TEXT", values=_question_values)),
+    SlashCommand("files", _files, Arguments("[all]", ("all",))),
+    SlashCommand("paste", _paste),
+    SlashCommand("diff", diff, Arguments("[NAME]")),
+    SlashCommand("init", init),
+    SlashCommand("instructions", instructions),
+    *COMMANDS,
+    SlashCommand("context", context_use),
+    SlashCommand("compact", compact),
+    SlashCommand("cost", _cost),
+    SlashCommand("copy", copy),
+    SlashCommand("export", _export, Arguments("[FILE]")),
+    SlashCommand("theme", _theme, Arguments("[NAME]", values=_theme_values)),
+    SlashCommand("doctor", _doctor),
+    SlashCommand("quit", _quit),
 )
 """Every command, in the order in which the menu and `/help` list them."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from internal.channels.cli.open_question import OpenQuestion
 from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
@@ -13,7 +14,6 @@ from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
 from internal.channels.cli.render.subtask_rows import SubtaskRows
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog

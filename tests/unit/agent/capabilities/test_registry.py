@@ -4,21 +4,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
     Capability,
     Departure,
+    ModelReply,
+    ReceivedParts,
     ReviewedCall,
     RunCall,
+    UserMessage,
 )
 from internal.agent.capabilities.registry import Capabilities
+from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.left_out import RequestLoss
+from internal.agent.domain.messages import Text
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import Attachment, RunSpec
+from internal.agent.domain.usage import Usage
+from internal.agent.ports.llm import ModelLimits, ModelRequest, ModelResponse
 
+FILE = Attachment("a.txt", "text/plain", "", "", 1)
 NO_RUN: Any = None
 """The capabilities of these tests do not look at the run."""
 
@@ -52,6 +63,24 @@ class Leaver(Capability):
 
     async def leave(self, run_id: RunId, departure: Departure, /) -> None:
         self._left.append((run_id, departure))
+
+
+class Speaker(Capability):
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def contribute(self, _scope: PromptScope, /) -> DraftChange:
+        return lambda draft: replace(draft, problems=(*draft.problems, self._word))
+
+    async def receive(self, _run: Any, message: UserMessage, /) -> ReceivedParts:
+        return ReceivedParts((Text(f"{self._word} {message.text}"),))
+
+    async def before_request(self, _run: Any, _turn: Any, request: ModelRequest) -> ModelRequest:
+        return replace(request, system=request.system + self._word)
+
+    async def after_reply(self, _run: Any, response: ModelResponse, /) -> ModelReply:
+        reply = replace(response, parts=(*response.parts, Text(self._word)))
+        return ModelReply(reply, lost=(RequestLoss("reply_pictures", 1),))
 
 
 async def finished() -> CallReport:
@@ -101,3 +130,20 @@ async def test_a_point_that_nobody_names_does_nothing() -> None:
     assert (await found.around_call(NO_RUN, finished)).text == "done"
     await found.leave(RunId("run-1"), "stopped")
     assert left == [("run-1", "stopped")]
+
+
+async def test_each_capability_adds_to_what_those_before_it_made() -> None:
+    found = Capabilities((Speaker("a"), Leaver([]), Speaker("b")))
+    draft = RunDraft(ModelLimits(200_000, 32_000), 128, ())
+    for change in found.contribute(PromptScope(RunSpec(), "/srv")):
+        changed = change(draft)
+        assert isinstance(changed, RunDraft)
+        draft = changed
+    assert draft.problems == ("a", "b")
+    received = await found.receive(NO_RUN, UserMessage("/srv", "hi", (FILE,)))
+    assert received.parts == (Text("a hi"), Text("b hi"))
+    request = ModelRequest("claude-x", "", ())
+    assert (await found.before_request(NO_RUN, NO_RUN, request)).system == "ab"
+    reply = await found.after_reply(NO_RUN, ModelResponse((), Usage(), "end", "claude-x"))
+    assert reply.response.parts == (Text("a"), Text("b"))
+    assert len(reply.lost) == 2

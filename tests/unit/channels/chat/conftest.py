@@ -13,8 +13,8 @@ import pytest
 from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.questions import Actor
+from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import QuestionId, RunId
@@ -25,13 +25,15 @@ from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
-from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
+from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.command_handlers import CommandHandlers
+from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.task_router import TaskRouter
-from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import SessionFolders
+from internal.settings.chat import ChatChannelSettings
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_files import WorkspaceInstructionFiles
@@ -84,6 +86,20 @@ class EchoApp:
         incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)
         chat = ChatRef("direct", "echo-scope", is_direct)
         return MessageContext(actor, row, chat, ChatPhrases("en"), incoming, facts)
+
+    async def command(self, text: str, *who: str) -> CommandResult:
+        """Carry out the command of a message and return its result."""
+        command = parse_command(text)
+        assert command is not None
+        handlers = CommandHandlers(
+            self.gateway,
+            self.users,
+            self.answers,
+            settings=self.settings,
+            defaults=defaults(),
+            instructions=self.instructions,
+        )
+        return await handlers.handle(command, await self.message(text, *who))  # type: ignore[arg-type]  # roles
 
     def _facts(self) -> Read[MessageFacts]:
         questions = yield from self.stores.questions.list_open_in_chat(CHAT)

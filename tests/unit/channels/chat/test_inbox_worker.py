@@ -9,8 +9,8 @@ import pytest
 from internal.agent.app.chat_delivery import Acceptance
 from internal.agent.domain.chats import AcceptedMessage, InboundMessage
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker, conversation_scope
-from internal.config.chat import SessionScope
 from internal.i18n.chat import ChatTexts
+from internal.settings.chat import SessionScope
 from tests.support.echo_channel import echo_message
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import T0, EchoApp

@@ -16,7 +16,7 @@ from internal.channels.chat.policy import (
     needs_thread_lookup,
 )
 from internal.channels.chat.transport import IncomingMessage
-from internal.config.chat import ChatAccess, ChatChannelSettings, ChatGroup
+from internal.settings.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from tests.support.chat_settings import with_values
 from tests.support.chat_texts import EN_TEXTS
 

@@ -7,7 +7,7 @@ import pytest
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.urgent_questions import UrgentQuestions
-from internal.config.chat import ChatAccess
+from internal.settings.chat import ChatAccess
 from tests.support.chat_settings import with_values
 from tests.unit.channels.chat.conftest import SETTINGS, EchoApp
 

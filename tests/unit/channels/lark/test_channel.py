@@ -13,11 +13,11 @@ from internal.channels.chat.transport import IncomingMessage
 from internal.channels.lark.channel import incoming_message
 from internal.channels.lark.content.message_content import Mention
 from internal.channels.lark.events import LarkMessage
-from internal.config.chat import ChatGroup
 from internal.config.loader import load
-from internal.config.settings import Settings
-from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
+from internal.settings.chat import ChatGroup
+from internal.settings.settings import Settings
+from internal.settings.types import ConfigError
 from larkspur.lark_simulator import background_simulator
 from larkspur.task_defaults import open_profiles, task_defaults
 

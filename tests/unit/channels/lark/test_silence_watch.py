@@ -1,7 +1,7 @@
 """The times of the watch; tests/integration/lark/test_silent_connection.py watches."""
 
 from internal.channels.lark.silence_watch import SilenceTimes
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 
 CALLS_PER_CHECK = 3
 

@@ -15,7 +15,7 @@ from internal.channels.web.middleware import (
 )
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.services import WebServices
-from internal.config.server import ServerSettings
+from internal.settings.server import ServerSettings
 from tests.support.web_app import TOKEN
 
 

@@ -14,7 +14,7 @@ from internal.channels.web.public_address import (
 )
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes.table import ROUTES
-from internal.config.server import OWN_PATHS, ServerSettings
+from internal.settings.server import OWN_PATHS, ServerSettings
 
 PUBLIC = ServerSettings(port=8420, public_url="https://Agent.example/x")
 

@@ -11,9 +11,9 @@ from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.react.context_window import weigh
 from internal.agent.domain.react.history import StoredMessage
 from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view, profiles_view
-from internal.config.llm import LlmSettings
-from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
+from internal.settings.llm import LlmSettings
+from internal.settings.settings import Settings
 from larkspur.task_defaults import open_profiles, task_defaults
 
 

@@ -18,7 +18,7 @@ from internal.llm.addresses.check import (
     check_address,
     list_server_models,
 )
-from internal.llm.providers.provider import Anthropic, OpenAICompatible, Provider
+from internal.model_providers.provider import Anthropic, OpenAICompatible, Provider
 from tests.support.certificates import make_authority
 from tests.support.model_site import (
     LOGIN,

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from internal.llm.addresses.answers import AddressAnswer, AnswerKind
 from internal.llm.addresses.sentences import advice_on, why
 from internal.llm.addresses.variants import place_of
+from internal.llm.server_answers import AddressAnswer, AnswerKind
 
 
 @pytest.mark.parametrize("detail", ["", "a reason {x}"])

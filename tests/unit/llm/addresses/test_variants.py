@@ -9,7 +9,7 @@ from internal.llm.addresses.variants import (
     server_variants,
     wire_format,
 )
-from internal.llm.registry import PROVIDERS, find_provider
+from internal.model_providers.registry import PROVIDERS, find_provider
 
 
 @pytest.mark.parametrize(

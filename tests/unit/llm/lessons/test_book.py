@@ -12,9 +12,9 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.lessons import Lesson
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
-from internal.llm.dialect import Dialect
 from internal.llm.lessons.book import LessonBook, server_at
 from internal.llm.lessons.changes import apply_lessons
+from internal.model_providers.dialect import Dialect
 from internal.storage.database_url import open_database
 from tests.support.database_wrapper import DatabaseWrapper
 

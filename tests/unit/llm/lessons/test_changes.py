@@ -8,10 +8,10 @@ from internal.agent.domain.errors import Refusal
 from internal.agent.domain.messages import Message, Text, Thinking, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.dialect import Dialect
 from internal.llm.lessons.changes import Change, apply_fields, find_change
 from internal.llm.lessons.prepared_request import prepare_request
 from internal.llm.lessons.tool_search import ToolSearch
+from internal.model_providers.dialect import Dialect
 from tests.support.images import an_image, in_base64
 
 TOOLS = tuple(ToolSpec(n, "", {"type": "object"}, "read") for n in ("look", "mcp__a__b"))

@@ -19,12 +19,12 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.lessons.book import LessonBook, server_at
 from internal.llm.lessons.negotiation import stated_version
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.transport import ApiKey
+from internal.model_providers.dialect import Dialect
 from tests.support.anthropic_server import signature_of
 from tests.support.images import an_image, in_base64
 from tests.support.openai_server import ScriptedOpenAI

@@ -4,12 +4,12 @@ from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import Message, Text, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.dialect import Dialect
 from internal.llm.lessons.prepared_request import (
     image_bytes,
     prepare_request,
     without_oldest_images,
 )
+from internal.model_providers.dialect import Dialect
 from tests.support.images import an_image, in_base64
 
 TOOL = ToolSpec("look", "Look.", {"type": "object", "properties": {}}, "read")

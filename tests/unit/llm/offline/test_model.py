@@ -22,7 +22,7 @@ from internal.agent.ports.llm import (
 )
 from internal.llm.offline.catalog import detect_language, load_catalog
 from internal.llm.offline.model import OfflineModel
-from internal.llm.registry import OFFLINE_MODEL
+from internal.model_providers.registry import OFFLINE_MODEL
 from tests.support import turn_driver
 from tests.support.weighed_messages import weighed
 

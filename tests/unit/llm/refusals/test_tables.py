@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, get_args
 import pytest
 
 from internal.agent.domain.errors import RefusalKind
-from internal.llm.dialect import Dialect
 from internal.llm.refusals.answer import read_answer
 from internal.llm.refusals.classifier import classify, find_row
 from internal.llm.refusals.table import load_tables
+from internal.model_providers.dialect import Dialect
 
 FOLDER = Path(__file__).parent / "answers"
 

@@ -7,10 +7,10 @@ from email.utils import format_datetime
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.config.settings import WebSearchSettings
 from internal.search_providers.provider import SearchProvider, SearchQuery
 from internal.search_providers.registry import PROVIDERS
 from internal.search_providers.tavily import Tavily
+from internal.settings.settings import WebSearchSettings
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 from larkspur.task_defaults import make_web_search
 from tests.support.http_site import HttpSite, local_fetcher

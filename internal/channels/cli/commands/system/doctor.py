@@ -20,7 +20,7 @@ from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
 from internal.config import home as home_folder
 from internal.config.home import HomeError
-from internal.config.types import ConfigError
+from internal.settings.types import ConfigError
 
 _PACKAGES = "packages"  # a check of `check_sandbox` that is not about a way out
 _MIN_FREE_BYTES = 500 * 1024 * 1024

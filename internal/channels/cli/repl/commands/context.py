@@ -1,17 +1,19 @@
-"""What slash commands are made of, and what their handlers work with."""
+"""The terminal as the handlers of its slash commands see it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from internal.channels.cli.application import ListedModel
+from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.records import SessionItem
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.repl.commands.custom import CustomCommand
 from internal.channels.cli.repl.session import ReplSession
+from internal.channels.commands.command import Command
+from internal.i18n.commands import CommandTexts
 
 MAX_CELL_WIDTH = 60
 
@@ -34,6 +36,28 @@ class SlashContext:
     """The sessions offered as values of `/resume`."""
     models: Sequence[ListedModel] = field(default=())
     custom: Sequence[CustomCommand] = field(default=())
+
+    def texts_of(self, name: str) -> CommandTexts:
+        """Return the texts of a command."""
+        return CommandTexts(name, "terminal", self.session.messages.language)
+
+    async def open_gateway(self) -> GatewayClient:
+        """Return the client, once it can be used."""
+        return (await self.session.ready()).client
+
+    def say(self, text: str) -> None:
+        """Print a note."""
+        self.print_notes(text)
+
+    def say_rows(
+        self,
+        texts: CommandTexts,  # noqa: ARG002 - a table needs no text
+        rows: Sequence[Mapping[str, str]],
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Print a table, and notes below it."""
+        self.print_table([tuple(row.values()) for row in rows])
+        self.print_notes(*notes)
 
     def print_notes(self, *sentences: str) -> None:
         """Print each sentence as a note."""
@@ -62,25 +86,4 @@ def _truncate_cell(cell: str) -> str:
     return f"{indent}{truncate_line(cell, MAX_CELL_WIDTH)}"
 
 
-class Value(NamedTuple):
-    """A value that completion offers, with its description."""
-
-    text: str
-    meaning: str = ""
-
-
-Values = Sequence[Value]
-
-
-@dataclass(frozen=True)
-class SlashCommand:
-    """A command. `usage` describes its arguments, `values` returns those that completion offers.
-
-    With `picks` each value is a complete argument, and the command alone opens their list.
-    """
-
-    name: str
-    usage: str
-    run: Callable[[SlashContext, str], Awaitable[None]]
-    values: Callable[[SlashContext], Values] = lambda _context: ()
-    picks: bool = False
+SlashCommand = Command[SlashContext, None]

@@ -14,8 +14,8 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import FileFolders
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
-from internal.config.settings import TranscriptionSettings
 from internal.documents.reader import ChildDocumentReader
+from internal.settings.settings import TranscriptionSettings
 from internal.storage.database_url import open_database
 from tests.support import documents
 from tests.support.session_files import session_files

@@ -3,7 +3,12 @@
 import msgspec
 
 from internal.agent.app.prompt.context_use import fixed_parts, measure_context
-from internal.agent.app.prompt.instructions import instruction_blocks, instructions_text
+from internal.agent.capabilities.instructions.capability import (
+    PREAMBLE,
+    instruction_blocks,
+    instructions_text,
+)
+from internal.agent.capabilities.run_draft import Opening, PromptSection
 from internal.agent.domain.messages import Message, ToolCall, ToolResult, user_message
 from internal.agent.domain.react.context_window import (
     message_tokens,
@@ -22,12 +27,22 @@ from tests.support.weighed_messages import weighed
 LIMITS = ModelLimits(200_000, 32_000)
 SKILLS = "- bird-song: Writes down the songs of birds."
 SYSTEM = f"Rules: be careful.\n\n{SKILLS}"
+SECTIONS = (PromptSection("skills", "Skills:", SKILLS),)
 BLOCKS = instruction_blocks(
     [
         Instruction("owner", "Be brief.", "AGENTS.md"),
         Instruction("chat", "In euros."),
         Instruction("folder", "Indent with tabs.", "a/AGENTS.md"),
     ]
+)
+
+
+OPENING = Opening(
+    instructions_text(BLOCKS),
+    (
+        ContextPart("rules", text_tokens(PREAMBLE)),
+        *(ContextPart(each.source, each.tokens, each.name) for each in BLOCKS),
+    ),
 )
 
 
@@ -39,7 +54,7 @@ def loads(call_id: str, *, failed: bool = False, name: str = "load_skill") -> li
 
 
 def test_each_instruction_text_is_a_part_and_the_parts_are_the_whole() -> None:
-    parts = fixed_parts(SYSTEM, SKILLS, BLOCKS, TOOLS)
+    parts = fixed_parts(SYSTEM, SECTIONS, [OPENING], TOOLS)
     assert [(part.kind, part.name) for part in parts] == [
         ("rules", ""),
         ("owner", "AGENTS.md"),
@@ -55,21 +70,23 @@ def test_each_instruction_text_is_a_part_and_the_parts_are_the_whole() -> None:
 def test_the_list_of_servers_counts_as_tools() -> None:
     servers = "- birds (207 tools): ring, count"
     system = f"{SYSTEM}\n\n{servers}"
-    plain = {part.kind: part.tokens for part in fixed_parts(SYSTEM, SKILLS, [], TOOLS)}
-    parts = fixed_parts(system, SKILLS, [], TOOLS, servers=servers)
+    listing = PromptSection("tools", "Servers:", servers)
+    plain = {part.kind: part.tokens for part in fixed_parts(SYSTEM, SECTIONS, [], TOOLS)}
+    parts = fixed_parts(system, [*SECTIONS, listing], [], TOOLS)
     listed = {part.kind: part.tokens for part in parts}
     assert listed["tools"] == plain["tools"] + text_tokens(servers)
     assert abs(listed["rules"] - plain["rules"]) <= 2
 
 
 def test_a_part_that_is_empty_is_left_out() -> None:
-    assert [part.kind for part in fixed_parts("Rules", "", [], [])] == ["rules"]
+    assert [part.kind for part in fixed_parts("Rules", [], [], [])] == ["rules"]
 
 
 def test_what_loaded_skills_take_is_no_part_of_the_conversation() -> None:
     instructions = instructions_text(BLOCKS)
     fixed = (ContextPart("rules", 7),)
-    tools = (*TOOLS, ToolSpec("load_skill", "Load a skill.", {"type": "object"}, "read"))
+    load_skill = ToolSpec("load_skill", "Load a skill.", {"type": "object"}, "read", retained=True)
+    tools = (*TOOLS, load_skill)
     config = msgspec.structs.replace(
         run_config(), instructions=instructions, context=fixed, tools=tools
     )

@@ -23,11 +23,3 @@ def test_the_rules_name_the_languages_when_one_is_missing() -> None:
     lacking = SandboxCapabilities(runtimes=("python", "bash"))
     assert "run_code" not in command_rules(Policy(), complete)
     assert command_rules(Policy(), lacking) == "\n- `run_code` has python and bash here, not node."
-
-
-def test_the_system_prompt_lists_the_servers_of_deferred_tools() -> None:
-    profile, now = Profile(role="a gardener"), datetime.now(UTC)
-    prompt = system_prompt(profile, "off", "/srv", now, servers="- birds (207 tools): ring, …")
-    assert "`use_tool` calls them by their full name" in prompt
-    assert "\n- birds (207 tools): ring, …\n" in prompt
-    assert "use_tool" not in system_prompt(profile, "off", "/srv", now)

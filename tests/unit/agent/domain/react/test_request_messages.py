@@ -11,7 +11,7 @@ from internal.agent.domain.react.request_messages import (
 )
 from internal.agent.ports.llm import ModelRequest
 from internal.llm import anthropic_request, openai_request
-from internal.llm.dialect import Dialect
+from internal.model_providers.dialect import Dialect
 from tests.support.images import an_image
 from tests.support.weighed_messages import weighed
 

@@ -7,7 +7,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.displays.run_display import MAX_REPLACE_ATTEMPTS, RunDisplayLoop
-from internal.config.chat import ChatChannelSettings
+from internal.settings.chat import ChatChannelSettings
 from tests.support.chat_settings import with_values
 from tests.support.chat_texts import EN_TEXTS
 from tests.unit.channels.chat.conftest import EchoApp

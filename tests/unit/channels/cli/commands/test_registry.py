@@ -8,7 +8,7 @@ import pytest
 
 from internal.channels.cli.application import Application
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.registry import COMMANDS, Command, dispatch, registered
+from internal.channels.cli.commands.registry import COMMANDS, Subcommand, dispatch, registered
 from internal.channels.cli.exit_codes import CliExit
 
 
@@ -61,7 +61,7 @@ def test_new_command_is_one_module_and_one_entry(capsys: pytest.CaptureFixture[s
         return 7
 
     vars(module)["register"] = register
-    commands = (*COMMANDS, Command("echo", "echo", "print the words"))
+    commands = (*COMMANDS, Subcommand("echo", "echo", "print the words"))
     sys.modules[module.__name__] = module
     try:
         assert dispatch(["echo", "a", "b"], CONTEXT, commands) == 7

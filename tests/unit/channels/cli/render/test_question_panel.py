@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.plans import read_steps
+from internal.channels.cli.open_question import ENTER, OpenQuestion
 from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.text import cell_width, plain_text
 from internal.channels.cli.render.theme import ASCII, UNICODE
-from internal.channels.cli.repl.open_question import ENTER, OpenQuestion
 from internal.i18n.catalog import MessageCatalog
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from internal.channels.cli.repl.commands.context import Value
 from internal.channels.cli.repl.completion import SessionCompleter
+from internal.channels.commands.command import Value
 
 COMMANDS = {"help": "show help", "model": "change the model", "模型": "change the model"}
 VALUES = {"model": [Value("small", "fast\x1b[1m"), Value("large")]}

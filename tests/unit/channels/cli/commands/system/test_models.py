@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from internal.agent.domain.lessons import Lesson
 from internal.agent.store.stores import Stores
-from internal.llm.registry import PROVIDERS
+from internal.model_providers.registry import PROVIDERS
 from internal.storage.database_url import open_database
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
