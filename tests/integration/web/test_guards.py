@@ -131,9 +131,8 @@ async def test_a_body_is_not_asked_for_before_a_refusal(app: WebApp) -> None:
 
 @pytest.mark.slow
 async def test_a_refusal_does_not_wait_for_long(app: WebApp) -> None:
-    sent: dict[str, str | None]
-    for sent in ({"content-length": "12"}, {"transfer-encoding": "chunked"}):
-        head = app.client.head("POST", "/api/tasks", {"authorization": None, **sent})
+    for header, value in (("content-length", "12"), ("transfer-encoding", "chunked")):
+        head = app.client.head("POST", "/api/tasks", {"authorization": None, header: value})
         async with asyncio.timeout(LINGER_TIMEOUT_SECONDS + 20):
             assert (await app.client.exchange(head)).status == 401
 
