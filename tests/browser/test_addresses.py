@@ -61,9 +61,11 @@ def nginx_below_path(site: ProxySite, gateway: Gateway) -> Generator[None]:
     with subprocess.Popen(command, env=environ, cwd=site.folder, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
-            for line in process.stderr:
-                if ready.encode() in line:
-                    break
+            log = b""
+            while ready.encode() not in log:
+                line = process.stderr.readline()
+                assert line, f"nginx ended: {log.decode()}"
+                log += line
             yield
         finally:
             process.terminate()

@@ -46,6 +46,7 @@ def test_sessions_of_other_clients_appear_and_are_marked(
     expect(listed.get_by_role("link").first).to_have_attribute("href", f"/sessions/{session}")
     product.focus()
     page.keyboard.press("F2")
+    expect(listed.get_by_role("textbox", name="Rename")).to_be_focused()
     page.keyboard.type("The product")
     page.keyboard.press("Enter")
     renamed = listed.get_by_role("link", name="The product")

@@ -44,6 +44,7 @@ def test_every_section_shows_what_it_is_about(
     page = enter(gateway := serve(script(SCRIPT)))
     send(page, "touch it")
     page.get_by_role("button", name="Always allow touch made…").click()
+    expect(page.get_by_label("Rules, one per line")).to_be_focused()
     page.keyboard.press("Enter")
     status(page, "completed")
 
