@@ -152,7 +152,7 @@ def plan(*steps: str, **more: Any) -> Call:
 
 
 def sound(events: list[dict[str, Any]]) -> None:
-    """Check what is true of every ended run."""
+    """Check the invariants of an ended run."""
     durable = [each for each in events if "seq" in each]
     assert [each["seq"] for each in durable] == list(range(1, len(durable) + 1))
     assert [each["event"] in TERMINAL for each in durable].count(True) == 1

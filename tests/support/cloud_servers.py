@@ -1,7 +1,7 @@
-"""Local Claude as Amazon Bedrock, Google Vertex and Microsoft Foundry serve it.
+"""Local Claude endpoints in the forms of Amazon Bedrock, Google Vertex and Microsoft Foundry.
 
-The replies are scripted as those of `ScriptedAnthropic`. Ours are what each cloud adds: its paths,
-its signatures and tokens, and its framing of the stream. Sources:
+Replies are scripted as for `ScriptedAnthropic`. This module adds the parts that differ by cloud:
+paths, signatures and tokens, and the framing of the stream. Sources:
 
 - docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html (signature, version 4) and
   smithy.io/2.0/aws/amazon-eventstream.html (`application/vnd.amazon.eventstream`)

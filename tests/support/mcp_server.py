@@ -1,4 +1,4 @@
-"""A hostile MCP server over stdio. Its first argument names what it does; standard library only.
+"""A hostile MCP server over stdio. Its first argument selects the mode; standard library only.
 
 It speaks protocol 2025-11-25. `state` names a file that tests write and read.
 """
@@ -176,7 +176,7 @@ def ask(arguments: dict[str, Any]) -> str:
 
 
 def ping() -> None:
-    """Wait until the client has read what was sent before."""
+    """Wait until the client has read all earlier messages."""
     number = f"ping-{next(NUMBERS)}"
     ANSWERS[number] = queue.Queue()
     send({"id": number, "method": "ping"})
@@ -265,7 +265,7 @@ def repeat(text: str) -> None:
 
 
 def misbehave() -> None:
-    """Do at the start what the mode says."""
+    """Apply the start-up behaviour of the mode."""
     if MODE == "mute":
         wait(1_000)
     if MODE == "exits":

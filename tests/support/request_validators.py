@@ -1,8 +1,8 @@
-"""What the APIs of model providers accept, as far as they say so: each validator is one of them.
+"""Validators of requests for the APIs of model providers, one per provider, as documented.
 
-A validator takes the parsed body of a request and raises `Refusal` with the words of the server
-where it would answer 400. The rules that all servers of one wire format share are those of
-`openai_server` and `anthropic_server`, which take no field that they do not know.
+A validator takes the parsed body of a request. Where the server would answer 400, it raises
+`Refusal` with the server's message. The rules shared by all servers of a wire format are in
+`openai_server` and `anthropic_server`, which reject unknown fields.
 """
 
 import copy
