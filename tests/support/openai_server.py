@@ -62,7 +62,7 @@ class Manners(msgspec.Struct, frozen=True):
     its own temperature, no `stream_options`, no `tool_choice`, no key, the header of the key, and
     further fields.
 
-    `opaque`: the server requires its opaque fields in later requests.
+    `opaque`: the server accepts its own opaque fields in later requests.
     """
 
     limit: Literal["max_tokens", "max_completion_tokens", ""] = ""

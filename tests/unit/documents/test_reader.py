@@ -71,9 +71,9 @@ def in_every_sandbox(test: Any) -> Any:
 
 
 def descendants(pid: int | str) -> set[int]:
-    """Return the processes below a process, with those that were not reaped.
+    """Return the processes below a process, including processes that were not reaped.
 
-    The launcher, which stays, and its supervisors are not among them.
+    The launcher, which stays, and its supervisors are left out.
     """
     found = set()
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -101,7 +101,7 @@ def is_confined(pid: int) -> bool:
 
 
 def inspect(pid: int) -> tuple[bytes, set[str]]:
-    """Return environment and command line of a process, and the numbers of what it was given."""
+    """Return the environment with the command line of a process, and its open descriptors."""
     folder = Path(f"/proc/{pid}")
     shown = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
     return shown, {each.name for each in (folder / "fd").iterdir() if not is_of_libffi(each)}

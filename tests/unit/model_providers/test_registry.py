@@ -69,7 +69,7 @@ class Stage:
 
 
 class Script:
-    """What each fake server does; a fault that is set strikes the next request."""
+    """Script of each fake server. A fault in `faults` applies to the next request."""
 
     def __init__(self, *, in_text: bool) -> None:
         self.faults: list[Fault] = []

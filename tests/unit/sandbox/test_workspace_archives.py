@@ -1,4 +1,4 @@
-"""Archives of workspaces: what they contain, and archives that somebody has changed."""
+"""Archives of workspaces: their content, and archives that were tampered with."""
 
 import io
 import os

@@ -4,7 +4,7 @@ from internal.tools.registry import TOOLS
 
 
 def test_permission_rules_find_what_they_look_at() -> None:
-    """Rules read what the targets name; a tool with other arguments would slip through."""
+    """Rules read the arguments named by the targets; other arguments would bypass them."""
     looked_at = {
         "shell": ["command", "network", "read_paths", "write_paths"],
         "shell_output": [],  # commands of the same session

@@ -1,4 +1,4 @@
-"""Who is alerted to an approval that waits."""
+"""Recipients of urgent alerts about a waiting approval."""
 
 import asyncio
 

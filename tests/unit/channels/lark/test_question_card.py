@@ -181,7 +181,7 @@ def elements_of(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def card_codes(card: dict[str, Any]) -> list[str]:
-    """Return what the texts of a card show exactly."""
+    """Return the code texts of a card, which Lark shows verbatim."""
     found: list[str] = []
     for element in elements_of(card["body"]["elements"]):
         if element["tag"] == "markdown":

@@ -107,7 +107,7 @@ class Place:
         return self.output.decode(), result
 
     async def drive(self, network: NetworkAccess, *sites: str) -> list[str]:
-        """Return what the driver gets of each site."""
+        """Return the outcome of the driver for each site."""
         said, _ = await self.run(f"python3 driver.py {' '.join(sites)}", network)
         return [line.rpartition(" ")[2] for line in said.splitlines()]
 

@@ -33,7 +33,7 @@ class Server:
 
 
 class Proxied:
-    """A proxy, and what it does for one client."""
+    """A proxy with the port of one client."""
 
     def __init__(self, proxy: EgressProxy, port: int) -> None:
         self.proxy = proxy

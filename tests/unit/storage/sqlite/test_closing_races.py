@@ -94,7 +94,7 @@ class _Paused:
 
 
 def _end_queue(folder: Path, taking_line: int, adding_line: int) -> tuple[int, int, list[str]]:
-    """Let two threads end a queue, each paused once, and return their lines and what was wrong."""
+    """Let two threads end a queue, each paused once; return their lines and the errors found."""
     queue = WorkQueue(None)
     canaries: list[int] = []
 

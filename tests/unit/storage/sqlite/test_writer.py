@@ -47,7 +47,7 @@ async def count(database: SqliteDatabase) -> int:
 
 
 class Held:
-    """Holds the writer inside a work, so that what is put meanwhile waits together."""
+    """Holds the writer inside a unit of work, so that later writes are committed together."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._go, self._inside = threading.Event(), threading.Event()
