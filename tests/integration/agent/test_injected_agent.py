@@ -1,4 +1,4 @@
-"""What an agent does without approval when it obeys a text that it reads (docs/security.md).
+"""Actions without approval of an agent that obeys a text it reads (docs/security.md).
 
 The model reads a file of notes that names tool calls, and makes these calls: the worst case of a
 prompt injection.

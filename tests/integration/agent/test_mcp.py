@@ -39,7 +39,7 @@ def sdk_entry() -> dict[str, Any]:
 
 
 async def review(here: Core, name: str) -> McpReviewReport:
-    """Test a server, accept it, and return what was shown."""
+    """Test a server, accept it, and return the report of the review."""
     reviews = here.services.gateway.mcp
     report = await reviews.review(name, LOCAL_OWNER, start=True)
     await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)

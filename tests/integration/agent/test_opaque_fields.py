@@ -1,4 +1,4 @@
-"""What only a provider reads goes back to it, and to nobody else: not to people, not to the log."""
+"""Opaque fields go back to their provider only, and reach neither people nor the log."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ def written(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 async def seen_by_people(here: Core, home: Path, session: str) -> str:
-    """Return what the API says of a session."""
+    """Return the responses of the API about a session."""
     async with serve_gateway(here, home) as (_, client):
         replies = [
             await client.get(f"/api/sessions/{session}{what}")

@@ -1,4 +1,4 @@
-"""What a model server refuses, through real runs: sent once, told once, and the session goes on."""
+"""Refusals of parts by a model server in real runs: sent once, reported once, session continued."""
 
 import asyncio
 import json

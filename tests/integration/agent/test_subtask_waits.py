@@ -174,7 +174,7 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
 async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
     tmp_path: Path,
 ) -> None:
-    """The next task has the rights of the outermost one, not those of the subtask."""
+    """The next task has the rights of the outermost task, not of the subtask."""
     rules = [
         Reply(calls=[DELEGATE], when=when("start")),
         Reply("dug", hold="dig", when=when("dig")),

@@ -1,4 +1,4 @@
-"""Who may do what in Lark, and answers that are written: through the real SDK's connection."""
+"""Rights in Lark and written answers, through the real SDK's connection."""
 
 import asyncio
 import hashlib
@@ -82,7 +82,7 @@ async def audit_actions(lark: LarkGateway) -> list[str]:
 
 
 def results(lark: LarkGateway) -> str:
-    """Return what the model was given last as a tool's result."""
+    """Return the last tool result that the model received."""
     return seen_in(lark.core.model.requests[-1]).last_result
 
 

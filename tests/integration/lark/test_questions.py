@@ -75,7 +75,7 @@ class QuestionChat:
 
     @property
     def outcome(self) -> str:
-        """How the newest question was decided, or its title while it is open."""
+        """Return the outcome of the newest question, or its title while it is open."""
         return question_outcome(self.lark.sim.card(self.card.message_id) or {})
 
     @property
@@ -97,12 +97,12 @@ class QuestionChat:
         return await queries.question(QuestionId(question_id), LOCAL_OWNER)
 
     async def press(self, label: str, person: Person | None = None, **entered: Any) -> Json:
-        """Press what is called so; return what the person sees."""
+        """Press the button with this label; return the response that the person sees."""
         who = person or self.lark.person
         return await self.lark.sim.click(who, self.card.message_id, label, **entered)
 
     async def forge(self, act: str, entered: Json | None = None) -> Json:
-        """Press what the card does not have."""
+        """Press a button that the card does not have."""
         name = (await self.asked(len(self.cards))).question.id
         return await self.send({"question": name, "act": act}, entered)
 
@@ -115,7 +115,7 @@ class QuestionChat:
         chat: str = "",
         person: Person | None = None,
     ) -> Json:
-        """Send a click as Lark would, with any value; return what the app says to it."""
+        """Send a click as Lark would, with any value; return the response of the app."""
         action: Json = {"tag": "button", "value": value}
         if entered is not None:
             action["form_value"] = entered
@@ -159,7 +159,7 @@ class QuestionChat:
         return self.shown(self.card)
 
     def heard(self) -> str:
-        """What the model was given last as a tool's result."""
+        """Return the last tool result that the model received."""
         return seen_in(self.lark.core.model.requests[-1]).last_result
 
 

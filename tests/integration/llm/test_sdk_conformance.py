@@ -1,4 +1,4 @@
-"""Requests equal those of the providers' own SDKs for the same call, recorded by local servers.
+"""Requests equal the providers' own SDKs' requests for the same call, recorded by local servers.
 
 An update of an SDK that changes a header or a field shows here; mypy compares the calls with the
 types of the SDKs as well.

@@ -32,7 +32,7 @@ def program(name: str) -> str:
 
 
 async def run_program(folder: Path, *argv: str | Path) -> str:
-    """Run a program that must succeed, and return what it prints."""
+    """Run a program that must succeed, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *argv, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: what a list shows, who sees it, search, paging and the read position."""
+"""Sessions over HTTP: lists, visibility, search, paging and the read position."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Skills over HTTP: the list, the review, the decision, and what a run then has."""
+"""Skills over HTTP: the list, the review, the decision, and the skills of a later run."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
