@@ -199,7 +199,7 @@ def with_lark(sim: LarkSim, environ: Environ) -> dict[str, str]:
 
 
 async def check(conversation: Conversation) -> None:
-    """Check what Lark shows and what the HTTP API returns against the invariants."""
+    """Check the contents of Lark and the responses of the HTTP API against the invariants."""
     gateway = conversation.gateway
     assert conversation.replies() == [final("A").text]
     assert conversation.cards_with(ALLOWED) == 2

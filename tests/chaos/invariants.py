@@ -131,9 +131,9 @@ def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope
 
 
 def check_messages(messages: Sequence[Mapping[str, Any]], instructions: Mapping[str, str]) -> None:
-    """The messages of each run are contiguous, and each call has one result right after it.
+    """Check that messages of each run are contiguous, and each call has one result right after it.
 
-    `instructions` are those of the runs, in the order in which they ended.
+    `instructions` holds the instruction of each run, in the order in which the runs ended.
     """
     assert _deduplicate(message["run_id"] for message in messages) == list(instructions)
     open_calls: list[str] = []

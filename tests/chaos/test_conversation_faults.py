@@ -1,8 +1,8 @@
 """A conversation in Lark while the database, the disk, Lark, the model or the clock fails.
 
-The invariants are those of `test_conversation_kills`: one reply, each side effect once, events
-without hole or double. `make test` runs one fault, `make test SLOW=yes` those that last a second or
-two, and `make chaos` all.
+The invariants are shared with `test_conversation_kills`: one reply, each side effect once, events
+without gaps or duplicates. `make test` runs one fault, `make test SLOW=yes` the faults of a second
+or two, and `make chaos` all.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """`kill -9` at every commit of a conversation in Lark, and at random instants of it.
 
-One reply, each side effect once or reported as unknown, events without hole or double, and a replay
-equal to what a live reader saw. `make test` kills at two points. On each kind of database
-`make test SLOW=yes` kills at 12 points, and `make chaos` at over 350.
+Invariants: one reply, each side effect once or reported as unknown, events without gaps or
+duplicates, and a replay equal to the events of a live reader. `make test` kills at two points. On
+each kind of database `make test SLOW=yes` kills at 12 points, and `make chaos` at over 350.
 """
 
 import signal

@@ -1,8 +1,8 @@
-"""Allowed commands do in a real shell only what the rules allow, whatever their syntax.
+"""Allowed commands stay within the rules in a real shell, whatever their syntax.
 
-Seeded commands are judged under several policies. Every command that one of them allows runs in
-bash, started as the shell tool starts it, and in dash. The programs that ran and the files that
-changed are compared with the rules and with the parts of the command that were judged.
+Seeded commands are judged under several policies. Every command that a policy allows runs in bash,
+started as the shell tool starts it, and in dash. The started programs and the changed files are
+compared with the rules and with the judged parts of the command.
 """
 
 import re
@@ -33,7 +33,7 @@ Argv = tuple[str, ...]
 
 
 class Rules(NamedTuple):
-    """A policy, and what it lets run and change, written down a second time by hand."""
+    """A policy with its allowed programs and changes, written down a second time by hand."""
 
     name: str
     policy: Policy

@@ -89,7 +89,7 @@ def _words(request: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the model replies, what the subtasks are, and what a person sees of it."""
+    """Replies of the model, its subtasks, and the part that a person sees."""
 
     model: Model
     parts: Sequence[str] = PARTS
@@ -107,7 +107,7 @@ SMALL = ("awaited", "background")
 
 @dataclass
 class Person:
-    """Submits the task, follows the session and answers what is asked."""
+    """Submits the task, follows the session and answers questions."""
 
     gateway: RestartingGateway
     made: dict[str, str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ async def run_scenario(
 
 
 async def check_events(person: Person) -> list[dict[str, Any]]:
-    """Check what is true of all runs and return the envelopes of the session."""
+    """Check the invariants of all runs and return the envelopes of the session."""
     gateway, session_id = person.gateway, person.made["session_id"]
     events = await list_events(gateway, session_id)
     for run in invariants.group_by_run(events).values():

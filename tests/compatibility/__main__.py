@@ -26,7 +26,7 @@ CACHE = Path("~/.cache/larkspur-compatibility").expanduser()
 
 
 class Run:
-    """What is run, and the rows so far, which are stored one by one."""
+    """A run of selected programs; rows are stored one by one."""
 
     def __init__(self, only: list[str], cache: Path, folder: Path) -> None:
         self.cache, self.folder = cache, folder
@@ -122,7 +122,7 @@ def _today() -> str:
 
 
 async def main(only: list[str], cache: Path, kinds: set[str]) -> int:
-    """Run what is selected; return the exit code."""
+    """Run the selected programs; return the exit code."""
     with tempfile.TemporaryDirectory() as name:
         run = Run(only, cache, Path(name))
         if "clients" in kinds:

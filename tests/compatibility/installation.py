@@ -49,10 +49,10 @@ class NotInstalled(Exception):
 async def run(
     *argv: str | Path, folder: Path, environ: Mapping[str, str], seconds: float
 ) -> tuple[int, str]:
-    """Run a program at a low priority; return its exit code and what it printed.
+    """Run a program at a low priority; return its exit code and its output.
 
     Raises:
-        TimeoutError: It did not end in time; it and its children are killed.
+        TimeoutError: The program did not end in time; it and its children are killed.
     """
     process = await asyncio.create_subprocess_exec(
         *("nice", "-n", "15", *argv),
@@ -73,7 +73,7 @@ async def run(
 
 
 async def end_group(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and what it started, and wait for it."""
+    """Kill a process with its process group, and wait for it."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -114,7 +114,7 @@ def _answer(scenario: str, messages: list[Mapping[str, Any]]) -> Reply:
 
 
 def _tool_tokens(tools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Estimate what the tools of each server take, as `estimate_tokens` of the gateway does."""
+    """Estimate the tokens of the tools of each server, as `estimate_tokens` of the gateway does."""
     found: dict[str, list[Any]] = {}
     for function in (tool["function"] for tool in tools):
         if server := _TOOL_OF_SERVER.fullmatch(function["name"]):

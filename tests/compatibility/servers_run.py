@@ -1,4 +1,4 @@
-"""One MCP server of others: added by its first command, then with what the hints name."""
+"""One third-party MCP server: added by its first command, then with the options from the hints."""
 
 import asyncio
 import json
@@ -29,9 +29,9 @@ _AFTER_COMMAND = re.compile(r", which installs it.*|\.$")
 
 
 class Added(NamedTuple):
-    """How a server was added.
+    """Outcome of adding a server.
 
-    `hints` are the options of further commands, as Larkspur named them; `problem` is empty if the
+    `hints` are the options of the further commands suggested by Larkspur; `problem` is empty if the
     server starts.
     """
 
@@ -194,7 +194,7 @@ def _version(home: Path, name: str) -> str:
 async def _call(
     declared: ServerDeclaration, home: Path, environ: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Give a task whose model calls the tool; return what it took."""
+    """Submit a task whose model calls the tool; return its measurements."""
     arguments = json.loads(json.dumps(declared.arguments).replace("{home}", str(home)))
     tool = f"mcp__{declared.name}__{declared.tool}"
     use = json.dumps({"tool": tool, "arguments": arguments})

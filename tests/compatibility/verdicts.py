@@ -1,4 +1,4 @@
-"""Verdicts over what the programs print: a line of JSON for each scenario."""
+"""Verdicts over the output of the programs: a line of JSON for each scenario."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _REFUSED = re.compile(r"401|unauthori[sz]ed|authenticat|authoriz|api key|token",
 
 
 class Outcome(NamedTuple):
-    """What a scenario printed: a result or an error, or that the client cannot do it."""
+    """Output of a scenario: a result, an error, or the reason why the client cannot do it."""
 
     scenario: str
     result: Any = None

@@ -40,7 +40,7 @@ def tidy() -> Rules:
 
 
 async def larkspur(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run a command of the terminal; return its exit code and what it wrote."""
+    """Run a command of the terminal; return its exit code, standard output and standard error."""
     environ = {
         "LARKSPUR_HOME": str(folder / "home"),
         "HOME": str(folder),

@@ -241,6 +241,6 @@ def leave_free(disk: SmallDisk, size: int) -> None:
 
 
 def exported_rows(path: Path) -> list[str]:
-    """Return the rows of an export without those of the databases themselves."""
+    """Return the rows of an export without the rows that belong to a single database."""
     _, *lines = path.read_text().splitlines()
     return [line for line in lines if json.loads(line)["table"] not in NOT_MOVED]

@@ -274,7 +274,7 @@ async def test_the_simulator_is_used_as_its_page_says(
 
 @asynccontextmanager
 async def simulator(environ: Mapping[str, str], command: str) -> AsyncGenerator[dict[str, str]]:
-    """Run the simulator at a free port; yield what it prints, by the names in front."""
+    """Run the simulator at a free port; yield its printed values by their labels."""
     process = await asyncio.create_subprocess_exec(
         *("bash", "-c", f"exec {command} --port 0"), env=environ, stdout=asyncio.subprocess.PIPE
     )
@@ -341,7 +341,7 @@ class Shell:
             yield
 
     async def type(self, command: str) -> tuple[int | None, str]:
-        """Run a command of a page; what a person would type or choose is filled in."""
+        """Run a command of a page, with values filled in that a person would type or choose."""
         if re.match("token=", command, re.IGNORECASE):
             self.variables = f"{command}\n"
             return 0, ""

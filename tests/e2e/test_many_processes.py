@@ -33,7 +33,7 @@ LEASE_SECONDS = 3
 
 @dataclass
 class Member:
-    """A process of the team, and what it wrote to standard error so far."""
+    """A process of the team with its standard error so far."""
 
     process: asyncio.subprocess.Process
     home: Path
@@ -82,7 +82,7 @@ class Team:
     members: list[Member] = field(default_factory=list)
 
     async def start(self, *argv: str, host: str = "") -> Member:
-        """Start a process; those of a named host have a home folder of their own."""
+        """Start a process; processes of a named host share a home folder of their own."""
         home = prepare(self.folder / (f"home-{host}" if host else "home"))
         token = self.folder / "home" / "token"
         if host and not (home / "token").exists():

@@ -48,7 +48,7 @@ class HeldSleep:
 
 @dataclass
 class Seen:
-    """What people see of the same trouble: terminal in English, Lark in Chinese, and the page."""
+    """Views of the same trouble: terminal in English, Lark in Chinese, and events for the page."""
 
     code: int | None
     terminal: str

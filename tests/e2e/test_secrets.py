@@ -154,7 +154,7 @@ class Gateway:
         assert self.seen[-2] or self.seen[-1], argv
 
     def read_files(self) -> None:
-        """Read what the home folder holds, besides the files that are there to hold secrets."""
+        """Read the files of the home folder, except the files meant for secrets."""
         for path in self.home.rglob("*"):
             if path.is_file() and path.name not in {"token", "config.yaml"}:
                 self.seen.append(path.read_bytes())

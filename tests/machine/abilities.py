@@ -1,7 +1,7 @@
-"""What tests need of a machine, each found out once by trying it.
+"""Abilities of a machine that tests need, each found out once by a trial.
 
-A program that is installed may still be unable to work: a container or a chroot forbids namespaces,
-a kernel has no Landlock, a browser finds no shared memory.
+An installed program may still be unable to work: a container or a chroot forbids namespaces, a
+kernel has no Landlock, a browser finds no shared memory.
 """
 
 import os

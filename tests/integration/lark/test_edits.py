@@ -1,4 +1,4 @@
-"""Edited messages: tasks started by an edit, and edits of waiting, running and answered messages."""
+"""Edited messages: tasks started by an edit; edits of waiting, running and answered messages."""
 
 from functools import partial
 from pathlib import Path
