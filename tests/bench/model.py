@@ -1,7 +1,7 @@
-"""A scripted Anthropic model that costs next to nothing, so that it is never what is measured.
+"""A scripted Anthropic model with next to no cost, so that measurements leave it out.
 
-A process: ``python -m tests.bench.model PORT``. The replies are those of the fake Anthropic server,
-made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of the request.
+A process: ``python -m tests.bench.model PORT``. The replies are built once by the fake Anthropic
+server. The last ``bench:MODE:COUNT`` in the request selects the reply:
 
 - ``words``: COUNT text deltas, the whole reply in one packet.
 - ``burst``: COUNT text deltas, ten in a packet, about one packet a millisecond.

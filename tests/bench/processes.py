@@ -1,4 +1,4 @@
-"""Processes that are measured: how they are started, and what they cost."""
+"""Measured processes: their start and their cost."""
 
 import http.client
 import os

@@ -37,7 +37,7 @@ MEGABYTE = 1_000_000
 
 
 class Figure(NamedTuple):
-    """What is sampled: its unit, and how much it may rise; None if it may by as much as it does."""
+    """A sampled figure: unit, and allowed rise. None allows any rise."""
 
     name: str
     unit: str
@@ -139,7 +139,7 @@ class Soak:
 
 
 class Report(NamedTuple):
-    """What a soak has found: the trend of each figure by its name, and what rises steadily."""
+    """Result of a soak: the trend of each figure by its name, and the steadily rising figures."""
 
     soak: Soak
     trends: dict[str, Trend]

@@ -1,4 +1,4 @@
-"""The table of a bench: what was measured beside its floor, and the goal it is held against."""
+"""The table of a bench: measured values beside their floor, and the goals for them."""
 # ruff: noqa: RUF001 - the signs of a table for people
 
 import json
@@ -17,7 +17,7 @@ SLACK = 3.0
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted of a figure: at most or at least a number, of ours or of ours / floor."""
+    """Goal for a figure: at most or at least a number, of ours or of ours / floor."""
 
     bound: Literal["≤", "≥"]
     number: float

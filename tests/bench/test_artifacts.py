@@ -1,4 +1,4 @@
-"""What it costs to look for files for people, and to find them among many."""
+"""Cost of the search for new artifacts, and of a page of many."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""How soon after its commit a run starts in another process, and how fast many are claimed."""
+"""Delay from a commit to the start of a run in another process, and the rate of claims."""
 
 import asyncio
 import time

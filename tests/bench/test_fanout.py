@@ -1,4 +1,4 @@
-"""What it costs to show one event to one of many watchers."""
+"""Cost of showing one event to one of many watchers."""
 
 import subprocess
 from collections.abc import Callable, Generator

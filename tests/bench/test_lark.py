@@ -1,4 +1,4 @@
-"""What the Lark channel adds: from an event to its ack and to the reply, in bursts, and memory."""
+"""Overhead of the Lark channel: from an event to its ack and to the reply, in bursts; memory."""
 
 import asyncio
 import statistics
@@ -35,7 +35,7 @@ class Burst(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured with one gateway; times in milliseconds, memory in MB."""
+    """Measurements of one gateway; times in milliseconds, memory in MB."""
 
     idle: float
     one: list[tuple[float, float]]

@@ -1,4 +1,4 @@
-"""What the worst commands cost that a model can send: their verdict, and what waits meanwhile."""
+"""Cost of the worst commands a model can send: their verdict, and the delay of other work."""
 
 import asyncio
 import gc
@@ -112,7 +112,7 @@ async def lags(ends: asyncio.Event) -> list[float]:
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Let garbage be collected as in a gateway: not among what is there before."""
+    """Collect garbage as in a gateway, without the objects that existed before."""
     gc.collect()
     gc.freeze()
     try:

@@ -1,4 +1,4 @@
-"""What subtasks cost: their time beside that of their model calls, a wait, and their tools."""
+"""Cost of subtasks: their time beside the time of their model calls, a wait, and their tools."""
 
 import asyncio
 import time

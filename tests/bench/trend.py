@@ -25,7 +25,7 @@ class Sample(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """How a figure has developed: median, slope per 1,000 tasks, rise by it, Kendall's tau."""
+    """Development of a figure: median, slope per 1,000 tasks, rise by it, Kendall's tau."""
 
     median: float
     slope: float
