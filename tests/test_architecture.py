@@ -35,7 +35,7 @@ MAX_MODULE_LINES = 800
 
 
 def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
-    """The classes of a module or folder whose name ends so, or the functions decorated so."""
+    """Return the classes of a module or folder with this suffix, or the functions so decorated."""
     where = ROOT / path
     found = set()
     for file in sorted(where.glob("*.py")) if where.is_dir() else [where]:

@@ -1,4 +1,4 @@
-"""A database as it is after years: rows of the shape that runs leave, inserted in bulk."""
+"""A database as after years of use: rows as runs leave them, inserted in bulk."""
 
 import json
 import sqlite3

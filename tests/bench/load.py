@@ -95,7 +95,7 @@ async def line(port: int, token: str = "") -> AsyncGenerator[Line]:
 
 
 class Watch(asyncio.Protocol):
-    """One event stream over all sessions: notes when runs say their first words and end."""
+    """One event stream over all sessions that notes the first text and the end of each run."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -120,7 +120,7 @@ class Watch(asyncio.Protocol):
 
 @asynccontextmanager
 async def watching(port: int, token: str) -> AsyncGenerator[Watch]:
-    """Watch everything that happens from now on."""
+    """Watch all events from now on."""
     transport, watch = await asyncio.get_running_loop().create_connection(Watch, "127.0.0.1", port)
     transport.write(
         f"GET /api/sse?sessions=*&replay=none HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"

@@ -1,4 +1,4 @@
-"""A soak: a fixed load on a real gateway for a long time, and what grows meanwhile.
+"""A soak: a fixed load on a real gateway for a long time, and the figures that grow meanwhile.
 
 `python -m tests.bench.soak [MINUTES]`, or `make soak`. The load is tasks over HTTP in new and in
 kept sessions, every fifth with two tool calls; event streams that come and go; and messages in 20
@@ -84,7 +84,7 @@ class Soak:
             tasks.create_task(self._sample())
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do something again and again, at most so often."""
+        """Repeat the work until the end, at most once per interval."""
         due = time.monotonic()
         while due < self._end:
             await work()

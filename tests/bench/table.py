@@ -39,7 +39,7 @@ def least(number: float, of: Literal["ratio", "ours"] = "ratio") -> Goal:
 
 @dataclass(frozen=True)
 class Row:
-    """One measure. `ours` and `floor` hold every round; what counts is the median."""
+    """A measurement. `ours` and `floor` hold every round; the median counts."""
 
     measure: str
     unit: str

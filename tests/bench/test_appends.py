@@ -88,7 +88,7 @@ async def _rate(address: str, folder: Path, writers: int, together: int) -> floa
 
 
 async def _read_rate(address: str, readers: int) -> float:
-    """Return the reads of a row a second by so many callers."""
+    """Return the rows read per second by several callers."""
     stores, done = Stores(), 0
     session = a_session("session")
     async with open_database(address) as database:

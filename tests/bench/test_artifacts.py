@@ -50,7 +50,7 @@ async def _microseconds(call: Callable[[], Awaitable[object]], times: int = CALL
 
 
 async def _scans(folder: Path) -> dict[str, list[float]]:
-    """Return the microseconds of a look at the output folder after a batch of calls."""
+    """Return the microseconds of a scan of the output folder after a batch of calls."""
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database:
         broadcaster = EventBroadcaster(database, stores, clock, "1")

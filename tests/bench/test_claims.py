@@ -24,7 +24,7 @@ RUNS = 200
 
 
 class TimedCoordinator(FakeCoordinator):
-    """Ends every run at once and tells when it was started."""
+    """Ends every run at once and records the time of its start."""
 
     def __init__(self, parts: DispatchParts, started: asyncio.Queue[float]) -> None:
         super().__init__(parts.database, parts.stores)

@@ -85,7 +85,7 @@ async def until_reply(sim: LarkSim, chat: Chat, sent: str, text: str = "word wor
 async def acknowledged(
     sim: LarkSim, chats: Sequence[tuple[Person, Chat]], count: int, text: str = "bench:words:10"
 ) -> Burst:
-    """Send so many messages at once, to the chats in turn; return when all have had an outcome."""
+    """Send messages at once, to the chats in turn; return when all have had an outcome."""
     begun = time.perf_counter()
     sent = {await sim.send_text(*chats[n % len(chats)], text) for n in range(count)}
     waiting = {push for push in sim.pushes if push.message_id in sent}
@@ -192,7 +192,7 @@ class Cost(NamedTuple):
 
 
 async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost, Cost]:
-    """Return what messages cost one at a time, and in 32 chats at once."""
+    """Return the cost of messages one at a time, and in 32 chats at once."""
     async with LarkSim([APP]) as sim:
         sim.set_faults(limits=False)
         people = [sim.lark.state.add_person(f"Person {number}") for number in range(CHATS)]

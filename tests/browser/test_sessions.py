@@ -1,4 +1,4 @@
-"""The list of sessions: rows, search, filters and actions, while others work."""
+"""The list of sessions: what it shows, search, filters and actions, while others work."""
 
 from pathlib import Path
 

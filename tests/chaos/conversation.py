@@ -1,6 +1,7 @@
 """A conversation in a simulated Lark: a message, two approvals, a question and the reply.
 
-The person acts on what Lark shows. The gateway may be killed, suspended or cut off at any time.
+The person acts on the content shown by Lark. The gateway may be killed, suspended or cut off at any
+time.
 """
 
 import asyncio
@@ -118,7 +119,7 @@ class Conversation:
         await self.sim.send_text(self.sim.people[0], self.sim.dm(self.sim.people[0]), text)
 
     async def _allow(self, count: int) -> None:
-        """Click until so many approvals are shown as given: a click is lost with its process."""
+        """Click until this many approvals are shown as given: a click is lost with its process."""
         while self.cards_with(ALLOWED) < count:
             for message in self.from_bot():
                 if self.connections and ALLOW in self._card(message):
@@ -151,7 +152,7 @@ async def undisturbed(_: Conversation) -> None:
 
 
 async def deliver_again(sim: LarkSim, is_over: Callable[[], bool]) -> None:
-    """Deliver to each new connection what nobody took before: Lark itself waits for long."""
+    """Deliver untaken events to each new connection: Lark itself waits for long."""
     known: set[object] = set()
     while not is_over():
         connections = sim.lark.delivery.connections

@@ -107,10 +107,10 @@ def check_ledger(events: Sequence[Envelope], ledger: Path) -> None:
 
 
 def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope]) -> None:
-    """The runs of a lane do not overlap and are in the order of submission.
+    """Check that the runs of a lane do not overlap and are in the order of submission.
 
-    A run that waits for an answer does not hold the lane. Once it is answered it goes on before a
-    later one that a crash interrupts.
+    A run that waits for an answer does not hold the lane. After the answer it continues before a
+    later run that a crash interrupts.
     """
     running = ""
     started: list[str] = []

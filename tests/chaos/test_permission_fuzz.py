@@ -44,7 +44,7 @@ class Rules(NamedTuple):
 
 
 def _allows_unwrapped(argv: Argv) -> bool:
-    """Return True for what `shell(tracer *)` and `shell(git log *)` allow, wrappers included."""
+    """Return whether `shell(tracer *)` or `shell(git log *)` allows this, wrappers included."""
     return argv[0] in {"tracer", *WRAPPERS} or argv[:2] == ("git", "log")
 
 
@@ -122,7 +122,7 @@ def pattern(word: Word) -> str:
 
 
 def find_difference(rules: Rules, command: str, execution: Execution) -> str:
-    """Return what ran or changed although the rules or the judged parts do not cover it, or ""."""
+    """Return a sentence about an effect that the rules or the judged parts do not cover, or ""."""
     for argv in execution.ran:
         if not rules.may_run(argv):
             return f"{argv} ran"
@@ -146,7 +146,7 @@ def find_difference(rules: Rules, command: str, execution: Execution) -> str:
 
 
 def run_shard(traced: TracedShell, seed: int, wanted: int) -> list[str]:
-    """Judge commands until so many were allowed and have run; return the differences."""
+    """Judge commands until a number of them were allowed and have run; return the differences."""
     commands, differences = iter(CommandGenerator(seed)), list[str]()
     judged = allowed = 0
     while allowed < wanted:

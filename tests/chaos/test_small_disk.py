@@ -1,4 +1,4 @@
-"""A database on a disk that is full or read-only: a sentence, nothing lost, and work goes on."""
+"""A database on a full or read-only disk: an error sentence, no lost data, and later recovery."""
 
 import asyncio
 import shutil
@@ -32,7 +32,7 @@ async def disk(tmp_path: Path) -> AsyncGenerator[SmallDisk]:
 
 @pytest.fixture
 def on_disk(environ: Environ, disk: SmallDisk) -> Environ:
-    """The environment of a gateway whose database is on the disk."""
+    """Return the environment of a gateway with its database on the disk."""
     return {**environ, DATABASE: f"sqlite:///{disk.path}/larkspur.db"}
 
 

@@ -36,7 +36,7 @@ async def until_ended(gateway: RestartingGateway, session_id: str) -> None:
 
 
 async def race(gateway: RestartingGateway, text: str, seconds: float) -> str:
-    """Steer and stop a task so long after its model was asked. Return how the stop was answered."""
+    """Steer and stop a task a delay after its model was asked. Return the response to the stop."""
     asked = gateway.model.count
     made = (await gateway.request("POST", "/api/tasks", {"task": text})).json()
     await gateway.model.until_asked(asked + 1)

@@ -44,7 +44,7 @@ class Declaration(NamedTuple):
 
 
 def declaration(program: Path) -> list[Declaration]:
-    """Read the head of a program, which has one door or several.
+    """Read the head of a program, which declares one `door` or several.
 
     Raises:
         ValueError: The head lacks a key, or has one that is unknown.

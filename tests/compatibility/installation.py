@@ -43,7 +43,7 @@ _DEPENDENCY = (
 
 
 class NotInstalled(Exception):
-    """A package could not be installed; the message is the end of what its program said."""
+    """A package could not be installed; the message is the end of its installer's output."""
 
 
 async def run(
@@ -114,7 +114,7 @@ Steps = list[tuple[str | Path, ...]]
 
 
 def _python(declared: Declaration, folder: Path) -> Steps:
-    """The program may be what drives a command of another registry: `npm:…` or `go:…`."""
+    """Return the steps for a Python program, which may drive a command of `npm:…` or `go:…`."""
     kinds: dict[str, list[str]] = {"npm": [], "go": [], "": []}
     for package in declared.packages:
         kind, _, name = (

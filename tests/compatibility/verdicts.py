@@ -113,7 +113,7 @@ _EXPECTED = {
 
 
 def judge(door: str, found: list[Outcome], failing_runs: int) -> Judged:
-    """Return the verdict over the outcomes of a client at a door."""
+    """Return the verdict over the outcomes of a client of one `door`."""
     expected: Mapping[str, tuple[Callable[[Any], bool], bool]] = _EXPECTED[door]
     passed, useless = [], False
     notes: dict[str, list[str]] = {}

@@ -557,7 +557,7 @@ async def until_line(process: Process, reader: asyncio.StreamReader | None, word
 
 
 def wait_until_full(reader: int) -> None:
-    """Wait until a pipe holds all that it can: its writer hangs."""
+    """Wait until a pipe is full, so that its writer hangs."""
     size = fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ)
     held = array("i", [0])
     while held[0] < size - 4096:  # a page is not always filled to its end

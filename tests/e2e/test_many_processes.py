@@ -248,7 +248,7 @@ async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_sign
 async def test_a_gateway_does_not_send_the_picture_that_the_model_refused_to_another_one(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    """Each gateway executes one run at a time, so a held run makes the other one work."""
+    """Each gateway executes one run at a time: a held run leaves the work to the other gateway."""
     blind = refuse_pictures("messages.0.content.1: image input is not supported by this model")
     script = Rules(
         [

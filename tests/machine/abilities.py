@@ -192,7 +192,7 @@ def _find_visible(program: str) -> None:
 
 
 def find_reason(ability: Ability) -> str:
-    """Try an ability and return why the machine lacks it; an empty text if it is there."""
+    """Try an ability and return the reason why the machine lacks it, or an empty text."""
     try:
         ability.attempt()
     except Failed as error:

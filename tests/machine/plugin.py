@@ -121,7 +121,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None]:
-    """Leave out tests after all other selections, so that only those are named that would run."""
+    """Leave out tests after all other selections, to name only tests that would otherwise run."""
     yield
     machine = config.stash[_MACHINE]
     kept: list[pytest.Item] = []

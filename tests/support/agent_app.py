@@ -48,7 +48,7 @@ TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 
 @dataclass
 class Core:
-    """A running gateway and what tests do with it."""
+    """A running gateway with the operations used by tests."""
 
     services: GatewayServices
     model: ScriptedServer

@@ -69,7 +69,7 @@ _ERROR_TYPES = {
 
 
 def seen_in(request: Mapping[str, Any]) -> Seen:
-    """Return what rules look at."""
+    """Return the values of a request that rules compare with."""
     last_user = last_result = last_text = ""
     results = all_results = 0
     for message in request["messages"]:

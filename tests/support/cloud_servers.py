@@ -40,7 +40,7 @@ _VERSIONS = {"bedrock-2023-05-31", "vertex-2023-10-16", "2026-10-21"}
 class ScriptedCloud(ScriptedAnthropic):
     """A server whose requests name the model in their path. `route` has a group `model`.
 
-    `seen_requests` holds method, path and headers of each request that was let in.
+    `seen_requests` holds method, path and headers of each accepted request.
     """
 
     route = re.compile("never")

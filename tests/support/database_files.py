@@ -19,7 +19,7 @@ MIGRATION_COMMITS = 1
 
 
 def write_new_database(path: Path) -> None:
-    """Write the file that the first start of a gateway creates, unless a file is there.
+    """Write the file that the first start of a gateway creates, unless the file exists.
 
     Its tables are created once in a process, because that takes several times as long as writing
     the file. The epoch of its event log is its own.

@@ -205,7 +205,7 @@ def word_file(
     addresses: Mapping[str, str] | None = None,
     prolog: str = "",
 ) -> bytes:
-    """Return a Word document with parts by their kinds, such as `comments`, whose ids are those.
+    """Return a Word document with parts by their kinds, such as `comments`, which serve as ids.
 
     Links refer to addresses by their ids.
     """

@@ -105,7 +105,7 @@ _CHANGED_FILES = re.compile(r"\n\n---\n(Changed files|改动的文件).*\Z", re.
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return what `full_text` does, without the names of changed files below an answer."""
+    """Return the result of `full_text` without the names of changed files below an answer."""
     text = full_text(sim, message)
     return None if text is None else _CHANGED_FILES.sub("", text)
 

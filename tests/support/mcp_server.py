@@ -189,7 +189,7 @@ def task(status: str, **more: Any) -> dict[str, Any]:
 
 
 def handle_task(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Answer what clients ask of a task, which ends with its second look unless it hangs."""
+    """Answer requests about a task, which ends at the second `tasks/get` unless it hangs."""
     assert params["taskId"] == "task-1"
     match method:
         case "tasks/get" if has_noted("looked") and not has_noted("hangs"):

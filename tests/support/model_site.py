@@ -34,7 +34,7 @@ _COMPLETION = {
 
 
 class SiteAnswer(NamedTuple):
-    """An answer. A mapping or a list is sent as JSON, a text as it is."""
+    """An answer. A mapping or a list is sent as JSON, a text unchanged."""
 
     body: object = ""
     status: int = 200
@@ -73,7 +73,7 @@ def model_server(
 ) -> Handler:
     """Return a model server whose paths start with `prefix`; "" as a key takes every key.
 
-    That of OpenAI's format answers requests with one short document.
+    A server of OpenAI's format answers requests with one short document.
     """
     lists, replies = {
         "openai": ("/models", "/chat/completions"),

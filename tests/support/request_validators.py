@@ -32,7 +32,7 @@ def check_openai(body: Body) -> None:
 def check_anthropic(body: Body) -> None:
     """Anthropic. https://platform.claude.com/docs/en/api/messages
 
-    A signature is the one that `anthropic_server` gave.
+    A signature must be one from `anthropic_server`.
     """
     anthropic_server.check_request(_ANTHROPIC_HEADERS, body)
     last = body["messages"][-1]
@@ -230,7 +230,7 @@ def _check_chat(
     call_fields: Collection[str] = (),
     message_fields: Collection[str] = (),
 ) -> None:
-    """Check what all servers of Chat Completions check, and no fields but the known ones."""
+    """Apply the checks common to all servers of Chat Completions, and reject unknown fields."""
     plain = copy.deepcopy(dict(body))
     for message in plain["messages"]:
         for name in message_fields if message["role"] == "assistant" else ():

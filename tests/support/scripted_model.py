@@ -226,7 +226,7 @@ class ScriptedServer(ABC):
 
     @abstractmethod
     def seen(self, body: Mapping[str, Any]) -> Seen:
-        """Return what rules look at."""
+        """Return the values of a request that rules compare with."""
 
     @abstractmethod
     def answer(self, reply: Reply, body: Mapping[str, Any], raw: bytes) -> Answer:
@@ -507,7 +507,7 @@ class ScriptedServer(ABC):
 
 
 class _Counted:
-    """Counts a request for as long as it is being answered."""
+    """Counts a request until its answer is complete."""
 
     def __init__(self, count: Callable[[int], Awaitable[None]]) -> None:
         self._count = count

@@ -1,4 +1,4 @@
-"""Which fields of the settings a program reads, found by the types of its expressions."""
+"""Fields of the settings that a program reads, found by the types of its expressions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

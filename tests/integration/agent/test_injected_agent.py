@@ -72,8 +72,8 @@ def workspace(tmp_path: Path) -> Path:
 async def perform(
     here: Core, workspace: Path, *calls: Call, **options: Any
 ) -> tuple[Outcome, list[str]]:
-    """Run an agent that is told to make these calls; return what became of the last one that it
-    made, and the results of all."""
+    """Run an agent that is told to make these calls; return the outcome of its last call, and the
+    results of all."""
     (workspace / "notes.md").write_text(injection(*calls))
     made = await here.submit("Summarise notes.md", workspace=str(workspace), **options)
     last = {"workflow.question.asked", "workflow.result.final"}

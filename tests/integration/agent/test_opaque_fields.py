@@ -123,7 +123,7 @@ async def test_another_model_goes_on_without_them(home: Path) -> None:
 async def test_a_failed_run_is_continued_by_another_provider(
     home: Path, *, is_first_claude: bool
 ) -> None:
-    """The servers of the tests refuse what any of them would refuse."""
+    """The test servers are stricter than each real one: they refuse everything that any refuses."""
     fails = Reply(fault=Fault("status", status=400, message="the server is broken", times=None))
     plain = {"LARKSPUR_AGENT__GATES": "off"}
     async with (

@@ -83,7 +83,7 @@ def recorded() -> Generator[Recorder]:
 
 
 async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
-    """Return what each of several tasks costs, in one session or in one for each."""
+    """Return the cost of each of several tasks, in one session or in one for each."""
     found: list[Cost] = []
     opened = here.services.database
     assert isinstance(opened, SqliteDatabase)

@@ -44,9 +44,9 @@ def needs(*calls: Call) -> list[Reply]:
 async def open_questions(
     lark: LarkGateway, count: int, chat: Chat | None = None
 ) -> list[QuestionRecord]:
-    """Return the open questions of a chat as soon as there are so many and their cards are known.
+    """Return the open questions of a chat once there are this many and their cards are stored.
 
-    Cards are known to us a moment after they are seen.
+    Cards are stored a moment after they are visible.
     """
     gateway, stores = lark.core.services.gateway, lark.core.services.stores
     name = chat_name("lark", APP.app_id, (chat or lark.dm).chat_id)

@@ -1,4 +1,4 @@
-"""The messages before a message to the bot: which ones the model reads, and as what."""
+"""Messages before a message to the bot: their selection, and their form for the model."""
 
 import re
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Approvals whose chat has no operator reach those who may answer, through the real SDK."""
+"""Approvals in a chat without an operator reach people who may answer, through the real SDK."""
 
 import asyncio
 import base64

@@ -84,7 +84,7 @@ class QuestionChat:
         return question_line(self.lark.sim.card(self.card.message_id) or {})
 
     async def asked(self, count: int = 1) -> QuestionRecord:
-        """Return the newest question as soon as its card is there, and known to be."""
+        """Return the newest question once its card exists and is recorded."""
         await self.lark.sim.until(lambda _: len(self.cards) == count)
         delivery = self.lark.core.services.gateway.delivery
         async with asyncio.timeout(20):
@@ -845,7 +845,7 @@ async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path)
 
 
 def overloaded(times: int = 1) -> list[Reply]:
-    """Return a run whose model is overloaded that often before it answers."""
+    """Return replies of a model that is overloaded that often before it answers."""
     return [Reply(text="over", fault=Fault("status", message="Overloaded", times=times))]
 
 

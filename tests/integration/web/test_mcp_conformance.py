@@ -1,6 +1,6 @@
 """The MCP project's own conformance client against the server at /mcp; its package is fetched.
 
-The scenarios are those for every server; the others expect the tools, resources and prompts of a
+Only the scenarios for every server run; the others expect the tools, resources and prompts of a
 demonstration server. The client sends no token, so that a relay adds it.
 """
 

@@ -67,7 +67,7 @@ class FakeCoordinator(AgentCoordinator):
 
 
 class DispatchParts:
-    """A database, its stores, a coordinator and what else a dispatcher needs."""
+    """A database, its stores, a coordinator and the other parts of a dispatcher."""
 
     def __init__(
         self, database: Database, stores: Stores, folder: Path, owner: str = "worker"

@@ -1,4 +1,4 @@
-"""Files read in a real child process, and what becomes of hostile ones."""
+"""Files read in a real child process, and the handling of hostile ones."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def make_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Return what makes readers in an isolating sandbox, or in another one that a test names."""
+    """Return a factory of readers in an isolating sandbox, or in another one named by a test."""
     homes = SessionFolders(tmp_path / "homes")
     native = getattr(request, "param", "bubblewrap") == "native"
     return partial(

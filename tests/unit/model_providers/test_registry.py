@@ -1,4 +1,4 @@
-"""Behaviour that every provider of the registry shares. A new one adds what its server requires."""
+"""Behaviour shared by all providers of the registry. A new one adds the rules of its server."""
 
 import ast
 import asyncio
@@ -61,7 +61,7 @@ ASK = "list the files here"
 
 @dataclass(frozen=True)
 class Stage:
-    """A provider and all that a test of it needs. `tool_calls` as in the settings."""
+    """A provider and the parts for a test of it. `tool_calls` as in the settings."""
 
     settings: LlmSettings
     faulty: Callable[[Fault], None]

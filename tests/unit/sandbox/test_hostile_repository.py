@@ -1,4 +1,4 @@
-"""Programs that run in a hostile repository run nothing that its files name."""
+"""Programs in a hostile repository run nothing that its files name."""
 
 import shutil
 import subprocess

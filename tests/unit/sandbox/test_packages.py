@@ -22,7 +22,7 @@ NAME = "installed.txt"  # what was written there once
 
 
 class Installation:
-    """A requirements file, and what opens the sandbox; `opened` counts how often."""
+    """A requirements file with the opener of the sandbox; `opened` counts how often it ran."""
 
     def __init__(self, root: Path, port: int) -> None:
         self.place = Place(root)

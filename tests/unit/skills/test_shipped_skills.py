@@ -34,7 +34,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @cache
 def runner() -> ScriptRunner:
-    """Return what runs the scripts, which import only the standard library."""
+    """Return a runner of the scripts, which import only the standard library."""
     started = ScriptRunner(
         "argparse", "csv", "datetime", "json", "xml.etree.ElementTree", "zipfile"
     )

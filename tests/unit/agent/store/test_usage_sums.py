@@ -45,7 +45,7 @@ class History:
         self._ended: list[tuple[Run, Task]] = []
 
     def next_step(self) -> Callable[[], Write[None]]:
-        """Return the statements of something that can happen now."""
+        """Return the statements of a possible next step."""
         self._now += timedelta(hours=self._random.choice((0, 1, 9)))
         possible: list[Callable[[], Write[None]]] = [self._open_session]
         possible += 3 * [self._start_run] * bool(self._sessions)

@@ -174,7 +174,7 @@ def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None)
 
 
 def elements_of(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the texts of a card, those in panels included; the line of a panel is none."""
+    """Yield the elements of a card, including the elements in panels."""
     for element in value:
         yield element
         yield from elements_of(element.get("elements", ()))

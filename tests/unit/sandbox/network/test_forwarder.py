@@ -1,4 +1,4 @@
-"""Permitted hosts as they are: programs that know no proxy, in the real sandbox."""
+"""Permitted hosts for programs without proxy support, in the real sandbox."""
 
 import asyncio
 import sys

@@ -22,7 +22,7 @@ async def url() -> AsyncGenerator[str]:
 
 
 class Mailbox:
-    """The texts that one process has heard."""
+    """The texts received by one process."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -49,7 +49,7 @@ def _foreign_bytes(folder: Path) -> int:
 class _Paused:
     """Runs a function in a thread that pauses once, before the n-th line of the queue's module.
 
-    A thread that neither pauses nor ends waits for the other one.
+    A thread that neither pauses nor ends waits for the other thread.
     """
 
     def __init__(self, function: Callable[[], None], pause_at: int) -> None:
@@ -122,7 +122,7 @@ def _end_queue(folder: Path, taking_line: int, adding_line: int) -> tuple[int, i
 
 
 def test_no_wake_up_reaches_a_file_that_is_opened_after_the_close(tmp_path: Path) -> None:
-    """Each line of the one thread is held back until the other one is at each of its lines."""
+    """Each thread is paused before each of its lines while the other one is at each of its own."""
     taking_lines, adding_lines, wrong = _end_queue(tmp_path, 0, 0)
     assert wrong == []
     for taking_line in range(1, taking_lines + 1):

@@ -1,4 +1,4 @@
-"""Sinks: the buffer writes new events to all that are ready, and the others continue themselves."""
+"""Sinks: the buffer writes new events to all ready ones, and the others catch up themselves."""
 
 import asyncio
 from collections import defaultdict
