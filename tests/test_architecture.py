@@ -322,7 +322,7 @@ def test_tests_wait_for_states_and_use_real_things() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {what}"
         for path in modules("tests")
-        if path.parent.name != "bench"  # a bench polls: to be told would cost what it measures
+        if path.parent.name != "bench"  # a bench polls: notifications would cost time
         if _MAY_DOUBT.search(source := path.read_text())
         for line, what in doubtful(ast.parse(source))
     ] == []

@@ -44,7 +44,7 @@ class Size(NamedTuple):
     sessions: int = 20_000
     tasks: int = 100_000
     rare: int = 20
-    """How many of the oldest tasks failed, were cancelled, and wait for an answer, each."""
+    """Number of the oldest tasks that failed, were cancelled, and wait for an answer, each."""
 
 
 def create_sqlite(path: Path, size: Size) -> None:

@@ -27,7 +27,7 @@ HOSTILE = {
     "a command fills /tmp": "head -c 10000000000 /dev/zero >/tmp/full",
     "a command takes all memory it may have": "exec tail -c 100G /dev/zero",
 }
-"""Commands that use up what they may, for three seconds at most."""
+"""Commands that exhaust their limits, for three seconds at most."""
 
 _WANTED = re.compile(rb"bench:(words|burst|each|late|calls|steps|hostile):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)

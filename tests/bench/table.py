@@ -48,7 +48,7 @@ class Row:
     floor_is: str = ""
     goal: Goal | None = None
     steady: bool = True
-    """Whether the figure is steady enough for a bench to fail by it."""
+    """True if the figure is steady enough for a bench to fail by it."""
 
     @property
     def ratio(self) -> float | None:

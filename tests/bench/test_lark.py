@@ -21,7 +21,7 @@ pytestmark = pytest.mark.bench
 
 ROUNDS, CHATS, STREAMING = 60, 32, 100
 BURSTS = ((100, 50, 1000.0), (300, 100, 3000.0))
-"""How many events in how many chats, and the milliseconds in which all are acknowledged."""
+"""Number of events and of chats, and the milliseconds in which all events are acknowledged."""
 COST_ROUNDS, COST_MESSAGES = 5, 20
 RESTARTS = 5
 APP = App("cli_bench", "secret-for-benches")

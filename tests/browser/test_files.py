@@ -368,7 +368,7 @@ def test_a_large_upload_shows_progress_is_cancelled_and_continued(
     page.screenshot(path=shots / "upload.png")
     page.get_by_role("button", name="Remove video.bin").click()
     expect(bar).to_have_count(0)
-    # chosen again, it continues after what the server has
+    # chosen again, the upload continues after the bytes on the server
     offsets: list[int] = []
     page.on(
         "request",

@@ -40,9 +40,9 @@ STEPS: Steps = {
     )
 }
 MAX_SECONDS = 90.0
-"""How long a conversation may take, with all that goes wrong in it."""
+"""Maximum duration of a conversation, with all its faults."""
 FINISH_SECONDS = 15.0
-"""How long the progress of a run may be shown as current after its reply."""
+"""Maximum time for which the progress of a run may be shown as current after its reply."""
 
 DATABASE = "LARKSPUR_DATABASE__URL"
 """The variable that selects another database than a file in the home folder."""

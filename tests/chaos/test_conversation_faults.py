@@ -34,7 +34,7 @@ from tests.support.scripted_model import Fault, Reply
 
 LEASE_SECONDS = 1
 OUTAGE_SECONDS = 10.0
-"""How long the database is locked or the disk refuses writes."""
+"""Time for which the database is locked or the disk refuses writes."""
 LONG_OUTAGE_SECONDS = 20.0
 """Longer than a write waits for the lock of another process."""
 SUSPENDED_SECONDS = 3.0 * LEASE_SECONDS

@@ -22,7 +22,7 @@ MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
 EPISODES, KILLS_OF_EPISODE = 90, 2
 FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
-"""When a process is killed after its start: from before it serves to after the reply."""
+"""Time of the kill after the start of a process: from before it serves to after the reply."""
 
 Environ = dict[str, str]
 Record = Callable[[str, object], None]

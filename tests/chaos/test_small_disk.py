@@ -19,7 +19,7 @@ pytestmark = pytest.mark.needs("mounts")
 
 MEGABYTES = 8
 FULL_SECONDS = 5.0
-"""How long the disk is full; a write is tried again every five seconds at the latest."""
+"""Time for which the disk is full; a write is retried every five seconds at the latest."""
 
 Environ = dict[str, str]
 

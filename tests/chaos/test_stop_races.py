@@ -14,10 +14,10 @@ from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 
 RACES = 150
 DELAY_SECONDS = 0.05
-"""How long the model takes to reply."""
+"""Time that the model takes to reply."""
 
 MIN_SECONDS, MAX_SECONDS = DELAY_SECONDS - 0.005, DELAY_SECONDS + 0.015
-"""When the stop is sent, after the model was asked: the reply is stored a few ms after it came."""
+"""Time of the stop after the model was asked: the reply is stored a few ms after it came."""
 
 ASK = Reply(calls=[Call("request_user", {"question": "Which?"})], delay_seconds=DELAY_SECONDS)
 ANSWER = Reply(text="Painted.", delay_seconds=DELAY_SECONDS)

@@ -75,7 +75,7 @@ def _streamed(result: Any) -> bool:
     return isinstance(result, str) and result.strip() == STREAMED
 
 
-# By door: what a scenario must give, and whether the client is of no use without it
+# By `door`: the required results of scenarios, and whether the client is useless without them
 _CHAT: dict[str, tuple[Callable[[Any], bool], bool]] = {
     "plain": (has("Answered plain."), True),
     "stream": (_streamed, False),

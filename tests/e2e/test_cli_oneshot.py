@@ -532,7 +532,7 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
         out, err = await process.communicate()
     assert out == b"light\n"
     loaded = {name.partition(".")[0] for name in err.decode().split()}
-    # what the virtual environment itself loads at every start does not count
+    # modules that the virtual environment itself loads at every start do not count
     assert loaded - {*sys.stdlib_module_names, "__main__"} <= {"larkspur", "internal", *SITE}
     assert loaded.isdisjoint(
         {"asyncio", "dataclasses", "difflib", "msgspec", "pydantic", "sqlite3"}

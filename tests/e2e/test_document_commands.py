@@ -91,12 +91,12 @@ GROUPS = {
     "mcp": Group(("docs/mcp.md",), has_gateway=False),
 }
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-"""The prompt of a session in a terminal: what follows is typed into it."""
+"""The prompt of a session in a terminal; the next line is typed into it."""
 ASKED = "larkspur -p 'ask me \"Ready?\"' >/dev/null 2>&1 || [ $? = 6 ];"
 QUESTION = "larkspur questions | awk '{print $1; exit}'"
 FILE = "larkspur files | awk '{print $1; exit}'"
 FULL_ID = "larkspur {0}s --json | grep -om1 '{0}-[^\"]*'"
-# how to find what a command names, which is the last word of the output
+# commands that find the target named by a command, the last word of their output
 NAMES = {
     "larkspur answer ID": f"{ASKED} {QUESTION}",
     "larkspur answer Kd81mZ-1": QUESTION,
@@ -220,7 +220,7 @@ async def test_every_command_works(name: str, environ: dict[str, str], tmp_path:
     environ["PATH"] = f"{LARKSPUR.parent}:{tmp_path}/.local/bin:{environ['PATH']}:{ROOT}/.uv/bin"
     environ["WIKI_TOKEN"] = "canary-wiki-1234"  # noqa: S105 - of the definition in docs/mcp.md
     if _HAS_CERTIFICATES:
-        # uv and Node do not read those of the machine by themselves
+        # by default uv and Node do not read the certificates of the machine
         environ |= dict.fromkeys(("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"), str(_CERTIFICATES))
     shell = Shell(environ, tmp_path)
     await shell.prepare()

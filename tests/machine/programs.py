@@ -92,7 +92,7 @@ def _no_services() -> Generator[None]:
 def _apt_get(*arguments: str) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}  # noqa: TID251 - of apt-get
     command = ["apt-get", "-qq", *arguments]
-    # Thousands of lines about packages would hide what is said here.
+    # Thousands of lines about packages would hide the messages printed here.
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.stderr.write(done.stderr)

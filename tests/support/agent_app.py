@@ -41,7 +41,7 @@ from tests.support.database_files import write_new_database
 from tests.support.scripted_model import ScriptedServer
 
 WAIT_SECONDS = 150.0
-"""Below the time limit of a test, so that a test that waits in vain says what it has seen."""
+"""Below the time limit of a test, so that a test that waits in vain reports its state."""
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 

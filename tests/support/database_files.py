@@ -15,7 +15,7 @@ from internal.storage.sqlite.schema import prepare_file
 from tests.support.store_records import a_session
 
 MIGRATION_COMMITS = 1
-"""How many commits prepare a new database."""
+"""Number of commits that prepare a new database."""
 
 
 def write_new_database(path: Path) -> None:

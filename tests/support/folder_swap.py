@@ -36,7 +36,7 @@ _watching: list[Operations] = []
 
 def _hook(event: str, _: tuple[object, ...]) -> None:
     if _watching and event in _EVENTS:
-        watching = _watching.pop()  # what it does itself is not counted
+        watching = _watching.pop()  # its own operations are not counted
         watching.on_event()
         _watching.append(watching)
 

@@ -40,7 +40,7 @@ class NoDisplays:
         return ""
 
     def finish(self, outgoing: OutgoingMessage, /) -> None:
-        """Nothing is displayed."""
+        """Do nothing: there is no display."""
 
 
 class Outbox:

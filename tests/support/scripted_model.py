@@ -218,7 +218,7 @@ class ScriptedServer(ABC):
     path: ClassVar[str]
     id_header: ClassVar[str]
     delta_mark: ClassVar[bytes]
-    """What only the event of a text delta holds."""
+    """Bytes that occur only in the event of a text delta."""
 
     @abstractmethod
     def check(self, headers: Mapping[str, str], body: Any, api_key: str | None) -> None:

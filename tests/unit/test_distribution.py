@@ -27,7 +27,7 @@ COMMAND = re.compile(
     r"|(?:uv|poetry|pdm) add)\b([^\n`|;&#()]*)"
 )
 RUNS = re.compile(r"uvx|(?:uv tool|pipx) run")
-"""What installs a distribution to run a command: only options name the former, if there are any."""
+"""Commands that install a distribution to run a command; only options name the distribution."""
 LIST = re.compile(r"""["'],\s*["']""")
 
 

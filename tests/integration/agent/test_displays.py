@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 WEB = ROOT / "web"
 ROLLDOWN = WEB / "node_modules/.bin/rolldown"
 IN_REPLIES = {"workflow.input.received", "workflow.files.changed", "workflow.question.asked"}
-"""What a chat shows with the reply, or as a message of its own, in place of the progress."""
+"""Events that a chat shows with the reply, or as a message of its own, not as progress."""
 
 Log = Sequence[dict[str, Any]]
 DECLARED = {event.name: event for event in EVENTS}

@@ -38,7 +38,7 @@ COMMAND: Mapping[Mode, Outcome] = {**CHANGE, Mode.EDIT: "asks"}
 FETCH: Mapping[Mode, Outcome] = {
     mode: outcome for mode, outcome in COMMAND.items() if mode is not Mode.ALL
 }
-"""What becomes of a change, a command and a request that no rule allows, by mode."""
+"""Outcome of a change, a command and a request that no rule allows, by mode."""
 
 
 def injection(*calls: Call) -> str:

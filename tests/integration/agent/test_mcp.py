@@ -22,7 +22,7 @@ from tests.support.sandboxes import sandbox_params
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 INTERPRETER = [each for each in (sys.prefix, sys.base_prefix, str(ROOT)) if each != "/usr"]
-"""What a server in Python reads; the programs of the system are visible in any case."""
+"""Paths read by a server in Python; the programs of the system are visible in any case."""
 
 
 def define(home: Path, name: str, entry: dict[str, Any]) -> None:

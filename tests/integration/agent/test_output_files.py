@@ -94,7 +94,7 @@ async def test_tools_and_commands_share_the_folder_and_its_files_are_given(
     root = folder if of_person else home / "workspaces" / made.session_id
     assert (root / "output" / "tool.md").read_text() == "by a tool\n"
     assert (root / "output" / "command.md").read_text() == "by a command\n"
-    # files of a person are changed only with their consent, those of the session need none
+    # files of a person are changed only with their consent, files of the session without it
     assert sum("write_file" in str(each) for each in asked) == (of_person and mode == "ask")
     listed = {each.path for each in changes.changes}
     assert listed == ({"output/command.md", "output/tool.md"} if of_person else set())

@@ -187,7 +187,7 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
         sound([each for each in events if each["run_id"] == resumed.run_id])
         ended = events[-1]["payload"]
         assert (ended["final_answer"], ended["total_iterations"]) == ("done", 3)
-        # the request has the work of the failed run and what was said since
+        # the request has the work of the failed run and all later messages
         request = str(here.model.requests[-1]["messages"])
         order = ["work", "list_dir", "hello", "Continue where this task stopped; do not"]
         places = [request.index(word) for word in order]

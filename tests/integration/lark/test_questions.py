@@ -70,7 +70,7 @@ class QuestionChat:
         return self.cards[-1]
 
     def shown(self, message: ChatMessage) -> str:
-        """Everything that a message shows, as JSON."""
+        """Return the whole content of a message as JSON."""
         return json.dumps(self.lark.sim.card(message.message_id) or message.content)
 
     @property

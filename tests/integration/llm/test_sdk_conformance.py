@@ -52,7 +52,7 @@ THOUGHT = "What would they want?"
 CALL = ToolCall("call_1", "look", {"at": "你好"})
 ASKED = (user_message("hi"), Message("assistant", (Text("Let me look."), CALL)))
 
-# what the SDKs tell about themselves, and what belongs to a single connection
+# headers about the SDKs themselves, and headers of a single connection
 _OTHER_HEADERS = ("user-agent", "accept-encoding", "connection", "host", "content-length")
 
 

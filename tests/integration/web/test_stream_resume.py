@@ -202,7 +202,7 @@ async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
         fold, owed = Fold(), 0
         held: list[int] = []
         gc.collect()
-        gc.freeze()  # the collections below look only at what is created from here on
+        gc.freeze()  # the collections below look only at objects created from here on
         tracemalloc.start()
         try:
             for number in range(0, events, batch):

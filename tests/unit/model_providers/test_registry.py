@@ -90,7 +90,7 @@ class Script:
         return Scripted(text="Listing.", pieces=2, calls=[Call("list_dir")])
 
 
-# What a server of this provider insists on; that of another refuses what it does not know.
+# Fields that a server of this provider requires; a server of another one refuses unknown fields.
 MANNERS = {
     "openai": Manners(limit="max_completion_tokens", no_effort=True, no_temperature=True),
     "ark": Manners(limit="max_tokens"),

@@ -18,7 +18,7 @@ from internal.sandbox.selection import open_sandbox
 from tests.unit.sandbox.test_bubblewrap import Place, package_index
 
 ADDRESS = "127.0.0.2"  # programs use no proxy for 127.0.0.1
-NAME = "installed.txt"  # what was written there once
+NAME = "installed.txt"  # a file written there once
 
 
 class Installation:

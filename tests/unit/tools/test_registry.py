@@ -11,7 +11,7 @@ def test_permission_rules_find_what_they_look_at() -> None:
         "shell_stop": [],
         "run_code": ["code", "network", "read_paths", "write_paths"],
         "web_fetch": ["url"],
-        "web_search": [],  # the search providers are those of the settings
+        "web_search": [],  # the settings name the search providers
         "share_file": ["paths"],
     }
     for tool in TOOLS:

@@ -95,7 +95,7 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
         say(scenario, result=work())
     except Absent as error:
         say(scenario, absent=str(error))
-    # What a client raises is its own matter, and is what is recorded.
+    # Each client raises errors of its own, and they are the recorded result.
     except BaseException as error:
         traceback.print_exc()
         say(scenario, error=_told(error))

@@ -158,7 +158,7 @@ async def _close_while_submitting(path: Path, canaries: Path) -> list[BaseExcept
     thread.join()
     for each in opened:
         os.close(each)
-    for future in futures:  # what was accepted is resolved
+    for future in futures:  # accepted work is resolved
         if error := future.exception(timeout=_PATIENCE_SECONDS):
             failures.append(error)
     return failures
