@@ -40,8 +40,8 @@ FEATURES = {
     "mcp": ("mcp", 7),
     "questions": ("question", 34),
     "skills": ("skill", 7),
-    "subtasks": ("subtask|delegat", 35),
-    "titles": ("title", 22),
+    "subtasks": ("subtask|delegat", 32),
+    "titles": ("title", 21),
     "worktrees": ("worktree", 6),
 }
 

@@ -19,6 +19,8 @@ from internal.agent.capabilities.output_files import OutputFilesCapability
 from internal.agent.capabilities.pictures import PicturesCapability
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.capabilities.skills import SkillsCapability
+from internal.agent.capabilities.subtasks import SubtasksCapability
+from internal.agent.capabilities.titles import SessionTitler, TitlesCapability
 from internal.agent.capabilities.worktrees import WorktreesCapability
 from internal.agent.ports.documents import DocumentReader
 from internal.skills.tool_source import ReviewedSkills
@@ -31,7 +33,9 @@ def make_capabilities(
     services: "Services",
     run_services: RunServices,
     artifacts: ArtifactRecorder,
+    *,
     documents: DocumentReader,
+    titler: SessionTitler | None,
 ) -> Capabilities:
     """Return the capabilities in the order in which they are asked."""
     folders = services.workspaces.file_folders
@@ -50,6 +54,8 @@ def make_capabilities(
     )
     return Capabilities(
         (
+            # the outermost around a call: what it notes is stored with the result
+            SubtasksCapability(services.stores, services.clock),
             HooksCapability(services.hooks, run_services),
             BackgroundCommandsCapability(services.commands),
             *prompt_capabilities(services),
@@ -59,6 +65,7 @@ def make_capabilities(
             WorktreesCapability(artifacts),
             ChangedFilesCapability(changes),
             ArchivesCapability(services.keeper),
+            TitlesCapability(run_services, titler),
         )
     )
 

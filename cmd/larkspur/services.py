@@ -42,11 +42,11 @@ from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ExecutionLimits, ToolExecutor
-from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTools, SubtaskChoices
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
+from internal.agent.capabilities.titles import SessionTitler
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.modes import Mode
@@ -391,7 +391,7 @@ async def open_gateway(
         lessons.stored_in(services.database, services.stores),
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
-        _title_sessions(loaded, services, lessons),
+        _open_titler(loaded, services, lessons) as titler,
         open_plain_completions(
             loaded.settings,
             services.database,
@@ -421,7 +421,7 @@ async def open_gateway(
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
             coordinator=_coordinator(
-                services, model, lessons, sandbox=sandbox, documents=documents
+                services, model, lessons, sandbox=sandbox, documents=documents, titler=titler
             ),
             sandbox=sandbox,
             documents=documents,
@@ -525,25 +525,23 @@ async def _open_model(
 
 
 @asynccontextmanager
-async def _title_sessions(
+async def _open_titler(
     loaded: Loaded, services: Services, lessons: LessonBook
-) -> AsyncGenerator[None]:
-    """Let a model title sessions, if the settings name one.
+) -> AsyncGenerator[SessionTitler | None]:
+    """Open what titles sessions, if the settings name a model for it.
 
     Its connections are its own and it repeats no request, so that no run waits for it.
     """
     name, llm = loaded.settings.agent.title_model, loaded.settings.llm
     if not name:
-        yield
+        yield None
         return
     alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
     model = build_model(llm.model_copy(update=alone), lessons=lessons)
-    titler = SessionTitler(
-        _run_services(services), model, name, services.model_book, owner=services.leases.owner
-    )
+    titler = SessionTitler(_run_services(services), model, name, services.model_book)
     try:
         async with background_task(titler.run(services.supervisor)):
-            yield
+            yield titler
     finally:
         await model.close()
 
@@ -694,6 +692,7 @@ def _coordinator(
     *,
     sandbox: Sandbox,
     documents: DocumentReader,
+    titler: SessionTitler | None = None,
 ) -> AgentCoordinator:
     """Return the coordinator and its stages."""
     agent = services.settings.agent
@@ -709,7 +708,9 @@ def _coordinator(
         worktrees=services.workspaces.worktrees,
     )
     run_services = _run_services(services)
-    capabilities = make_capabilities(services, run_services, artifacts, documents)
+    capabilities = make_capabilities(
+        services, run_services, artifacts, documents=documents, titler=titler
+    )
     executor = ToolExecutor(
         tools,
         services.files,

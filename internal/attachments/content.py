@@ -28,7 +28,11 @@ def attachment(name: str, media_type: str, sha256: str, size: int) -> Attachment
 
 def too_large(max_bytes: int) -> FileTooLarge:
     """Return the error of a file with too many bytes."""
-    return FileTooLarge(f"The file is larger than {format_size(max_bytes)}.")
+    return FileTooLarge(
+        f"The file is larger than {format_size(max_bytes)}.",
+        reason_code="file_too_large",
+        limit=format_size(max_bytes),
+    )
 
 
 def damaged(sha256: str) -> StoreCorrupt:

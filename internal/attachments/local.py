@@ -256,11 +256,11 @@ class LocalAttachments:
 
     def _open(self, sha256: str) -> tuple[BinaryIO, int]:
         if not SHA256.fullmatch(sha256):
-            raise NotFound("there is no such attachment")
+            raise NotFound("there is no such attachment", reason_code="no_attachment")
         try:
             file = os.fdopen(os.open(self._path(sha256), READ_FLAGS), "rb", buffering=0)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotFound("there is no such attachment") from error
+            raise NotFound("there is no such attachment", reason_code="no_attachment") from error
         except OSError as error:
             raise StoreUnavailable(f"an attachment cannot be read: {error.strerror}") from error
         status = os.fstat(file.fileno())

@@ -236,7 +236,7 @@ class S3Attachments:
 
     def _key(self, sha256: str) -> str:
         if not SHA256.fullmatch(sha256):
-            raise NotFound("there is no such attachment")
+            raise NotFound("there is no such attachment", reason_code="no_attachment")
         return f"{self._prefix}{sha256}"
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import re
-import ssl
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import msgspec
 
 from internal.agent.domain.errors import FilesUnavailable, NotFound
 from internal.attachments.content import CHUNK_BYTES, in_thread
+from internal.egress.certificates import system_context
 
 if TYPE_CHECKING:
     from minio import Minio
@@ -203,7 +203,9 @@ class S3Client:
             else:  # minio decodes errors of the type application/xml only
                 code = "".join(_CODE.findall(str(error))[:1])
             if code in _MISSING:
-                raise NotFound("there is no such attachment") from error
+                raise NotFound(
+                    "there is no such attachment", reason_code="no_attachment"
+                ) from error
             raise FilesUnavailable(
                 f"attachments cannot be {done}: {self._describe(error, code)}"
             ) from error
@@ -254,7 +256,7 @@ def _connect(bucket: Bucket) -> "Minio":
         http_client=PoolManager(
             maxsize=_THREADS,
             timeout=Timeout(connect=CONNECT_TIMEOUT_SECONDS, read=READ_TIMEOUT_SECONDS),
-            ssl_context=ssl.create_default_context(),
+            ssl_context=system_context(),
             retries=Retry(
                 total=2, read=1, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]
             ),

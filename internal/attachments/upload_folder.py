@@ -84,7 +84,10 @@ class UploadFolder:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise Conflict("Another connection uploads this file. Try again later.") from error
+                raise Conflict(
+                    "Another connection uploads this file. Try again later.",
+                    reason_code="upload_elsewhere",
+                ) from error
             size = _size_at(descriptor, offset)
             others = sum(each.stat().st_size for each in path.parent.iterdir()) - size
         except BaseException:
@@ -107,7 +110,11 @@ def _size_at(descriptor: int, offset: int) -> int:
         os.ftruncate(descriptor, 0)
     size = os.fstat(descriptor).st_size
     if size != offset:
-        raise Conflict(f"{size:,} bytes of this upload are stored: continue at {size}.")
+        raise Conflict(
+            f"{size:,} bytes of this upload are stored: continue at {size}.",
+            reason_code="upload_position",
+            size=size,
+        )
     return size
 
 

@@ -10,7 +10,7 @@ from internal.agent.ports.audio import Recording, Transcript, UnheardNotice
 from internal.agent.ports.fair_slots import FairSlots
 from internal.audio.recordings import inspect_recording
 from internal.audio.transcription import TranscriptionClient
-from internal.i18n.chat import ChatPhrases, ChatTexts, is_without_words
+from internal.i18n.chat import ChatTexts, is_without_words
 from internal.i18n.language import LANGUAGES, LanguageSetting
 from internal.settings.settings import TranscriptionSettings
 
@@ -69,7 +69,7 @@ class TranscribingAudioReader:
         if written or self._texts.language != "auto":
             phrases = [self._texts.phrases_for(written)]
         else:
-            phrases = [ChatPhrases(language) for language in LANGUAGES]
+            phrases = [self._texts.phrases_in(language) for language in LANGUAGES]
         return UnheardNotice("\n\n".join(each("voice_not_heard") for each in phrases), is_answer)
 
     async def close(self) -> None:

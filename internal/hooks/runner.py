@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -141,7 +140,7 @@ async def ask_hook(
         secret=hook.secret,
         timeout_seconds=hook.timeout_seconds,
     )
-    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+    if not response.is_success:
         raise HookFailed(f"answered with the status {response.status}")
     return parse_answer(response.body)
 

@@ -1,29 +1,21 @@
 """Signed POST requests to addresses of the settings, private ones included."""
 
 import asyncio
-import os
-import ssl
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from internal.agent.ports.runtime import Clock
+from internal.egress.messages import Failure, SessionRequest, SessionResponse, quoted_url
+from internal.egress.policy import webhook_policy
+from internal.egress.session_loader import load_sessions
 from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
 from internal.hooks.signature import sign
 
 if TYPE_CHECKING:
-    import httpx
+    from internal.egress.session import HttpSession
 
-_IDLE_TIMEOUT_SECONDS = 600.0
-"""The settings allow no longer timeout; each request has its own."""
-
-
-class PostResponse(NamedTuple):
-    """The status and the body of a response, and where it leads, "" for nowhere."""
-
-    status: int
-    body: bytes
-    location: str = ""
+_KEEPALIVE_SECONDS = 5.0
 
 
 class SignedPoster:
@@ -31,12 +23,12 @@ class SignedPoster:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._http: httpx.AsyncClient | None = None
+        self._http: HttpSession | None = None
 
     async def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
-            await self._http.aclose()
+            await self._http.close()
 
     async def post(
         self,
@@ -46,21 +38,20 @@ class SignedPoster:
         message_id: str,
         secret: SecretStr | None,
         timeout_seconds: float,
-    ) -> PostResponse:
+    ) -> SessionResponse:
         """Send one request and return the response.
 
         Raises:
             HookFailed: there is no response in time, or it is too large.
         """
-        import httpx  # noqa: PLC0415 - slow import; this is its only place
-
         if self._http is None:
-            client = httpx.AsyncClient(
-                trust_env=False, follow_redirects=False, timeout=_IDLE_TIMEOUT_SECONDS
-            )
-            self._http = client
+            open_session = await asyncio.to_thread(load_sessions, webhook_policy)
+            self._http = self._http or open_session(keepalive_seconds=_KEEPALIVE_SECONDS)
+        http = self._http
         now = int(self._clock.now().timestamp())
         headers = {
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate",
             "content-type": "application/json",
             "user-agent": "larkspur",
             "webhook-id": message_id,
@@ -70,33 +61,25 @@ class SignedPoster:
             signature = sign(secret.get_secret_value(), message_id, now, body)
             headers["webhook-signature"] = signature
         try:
-            async with (
-                asyncio.timeout(timeout_seconds),
-                self._http.stream("POST", url, content=body, headers=headers) as response,
-            ):
-                content = b""
-                async for chunk in response.aiter_bytes():
-                    content += chunk
-                    if len(content) > MAX_ANSWER_BYTES:
-                        raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
-                location = response.headers.get("location", "")
-                return PostResponse(response.status_code, content, location)
+            request = SessionRequest("POST", quoted_url(url), headers, body)
+            async with asyncio.timeout(timeout_seconds):
+                response = await http.fetch(request, MAX_ANSWER_BYTES + 1)
         except TimeoutError as error:
             raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise HookFailed(f"cannot be reached: {_reason(error)}") from error
+        except http.errors as error:
+            raise HookFailed(f"cannot be reached: {_reason(http.explain(error))}") from error
+        if len(response.body) > MAX_ANSWER_BYTES:
+            raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
+        return response
 
 
-def _reason(error: Exception) -> str:
-    """Return the reason of the system, which httpx hides behind a sentence of its own."""
-    reason = str(error) or type(error).__name__
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        # the numbers of OpenSSL are others
-        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
-            # those of the resolver are negative
-            reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or reason
-        cause = cause.__cause__ or cause.__context__
-    return reason
+def _reason(failure: Failure) -> str:
+    match failure.kind:
+        case "certificate":
+            return f"certificate verify failed: {failure.reason}"
+        case "closed" if not failure.reason:
+            return "it disconnected without an answer"
+        case "no_tls" if not failure.reason:
+            return "it does not speak TLS"
+        case kind:
+            return failure.reason or kind

@@ -1,7 +1,6 @@
 """Trials of webhooks and hooks: a signed test event, and a question about an example."""
 
 import time
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,9 +14,10 @@ from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.text import truncate
 from internal.agent.ports.hooks import HookEnd, HookInput, HookQuestion, HookResponse
 from internal.agent.ports.runtime import Clock
+from internal.egress.messages import SessionResponse
 from internal.hooks.answer import HookAnswer, HookFailed
 from internal.hooks.runner import ask_hook
-from internal.hooks.signed_post import PostResponse, SignedPoster
+from internal.hooks.signed_post import SignedPoster
 from internal.settings.hooks import HookSettings, WebhookSettings
 
 TEST_EVENT = "webhook.test"
@@ -77,15 +77,15 @@ async def try_hook(hook: HookSettings, poster: SignedPoster, folder: Path) -> Tr
     return Trial(answer.decision, time.monotonic() - begun, words=mask_secrets(_words(answer)))
 
 
-def _trial_of(response: PostResponse, seconds: float) -> Trial:
-    is_accepted = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
+def _trial_of(response: SessionResponse, seconds: float) -> Trial:
+    is_accepted = response.is_success
     text = "" if is_accepted else response.body.decode("utf-8", "replace").strip()
     return Trial(
         "accepted" if is_accepted else "rejected",
         seconds,
         response.status,
         mask_secrets(truncate(text, MAX_WORDS_CHARACTERS)),
-        response.location,
+        response.headers.get("location", ""),
     )
 
 

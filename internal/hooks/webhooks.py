@@ -184,7 +184,7 @@ class WebhookSender:
             secret=webhook.secret,
             timeout_seconds=webhook.timeout_seconds,
         )
-        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        if not response.is_success:
             kind = _Rejected if response.status in _REJECTED else HookFailed
             raise kind(f"answered with the status {response.status}")
 

@@ -171,18 +171,25 @@ class ChatPhrases(MessageCatalog):
         return self("help_line", command=f"`/{texts.word}`", help=texts("help"))
 
 
-class ChatTexts(msgspec.Struct, frozen=True):
-    """The language setting of the chat channels, and the titles of the tools."""
+class ChatTexts:
+    """The phrases of the chat channels, built once for each language, and the language setting."""
 
-    language: LanguageSetting = "auto"
-    tool_titles: ToolTitles = msgspec.field(default_factory=dict)
+    def __init__(
+        self, language: LanguageSetting = "auto", tool_titles: ToolTitles | None = None
+    ) -> None:
+        self.language = language
+        self._phrases = {each: ChatPhrases(each, tool_titles) for each in LANGUAGES}
+
+    def phrases_in(self, language: Language) -> ChatPhrases:
+        """Return the phrases of a language."""
+        return self._phrases[language]
 
     def phrases_for(self, text: str) -> ChatPhrases:
         """Return the phrases of the setting; `auto` follows the language of `text`."""
         language = self.language
         if language == "auto":
             language = "zh" if has_chinese(text) else "en"
-        return ChatPhrases(language, self.tool_titles)
+        return self._phrases[language]
 
 
 def has_chinese(text: str) -> bool:

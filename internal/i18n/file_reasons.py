@@ -15,23 +15,33 @@ from internal.i18n.language import Language
 
 def translate_problem(problem: str, language: Language) -> str:
     """Return `NAME: REASON` or a reason in a language; an unknown reason stays as it is."""
-    if language == "en":
+    if language == "en" or (found := find_reason(problem)) is None:
         return problem
-    for pattern, text in _translations(language):
+    template, parts = found
+    name = parts.pop("file_name")
+    translated = load_catalog("file_reasons", language)[template].format(**parts)
+    return f"{name}\uff1a{translated}" if name else translated
+
+
+def find_reason(problem: str) -> tuple[str, dict[str, str]] | None:
+    """Return the key of a reason in the catalogue and its variable parts, None for an unknown one.
+
+    `file_name` is the name of the file before the reason, "" without one.
+    """
+    for template, pattern in _patterns():
         if found := pattern.fullmatch(problem):
-            parts = found.groupdict()
-            name = parts.pop("file_name")
-            translated = text.format(**parts)
-            return f"{name}\uff1a{translated}" if name else translated
-    return problem
+            return template, found.groupdict(default="")
+    return None
 
 
 @cache
-def _translations(language: Language) -> list[tuple[re.Pattern[str], str]]:
-    known = load_catalog("file_reasons", language)
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     # those with the most fixed text first: a placeholder matches anything
-    templates = sorted(known, key=lambda template: -len(re.sub(r"{\w+}", "", template)))
-    return [(_pattern(template), known[template]) for template in templates]
+    templates = sorted(
+        load_catalog("file_reasons", "zh"),
+        key=lambda template: -len(re.sub(r"{\w+}", "", template)),
+    )
+    return [(template, _pattern(template)) for template in templates]
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -27,11 +27,11 @@ from internal.agent.domain.errors import (
     ModelRejected,
     ModelUnreachable,
 )
+from internal.egress.certificates import system_certificates
 from internal.llm.anthropic import AnthropicModel
 from internal.llm.errors import ProviderInfo, invalid_key_error
 from internal.llm.lenient_json import one_line
 from internal.llm.lessons.book import LessonBook
-from internal.llm.network import tls_context
 from internal.llm.refusals.errors import error_from_body
 from internal.llm.stream_reader import ResponseReader, StreamedText
 from internal.llm.transport import ApiKey, ProviderErrorResponse, Refused
@@ -294,7 +294,7 @@ class CloudTransport:
             "max_retries": 0,  # internal/llm/retry.py is the only retry layer
             "open_telemetry": False,
             "http_client": anthropic.DefaultAsyncHttpxClient(
-                timeout=timeout, verify=tls_context(), follow_redirects=False
+                timeout=timeout, verify=system_certificates(), follow_redirects=False
             ),
         }
         key = self._key.reveal() or None

@@ -57,7 +57,12 @@ def _connect(name: str, settings: LlmSettings, lessons: LessonBook) -> ProviderC
     provider = find_provider(name)
     if provider is None:
         known = ", ".join(PROVIDER_NAMES)
-        raise InvalidRequest(f"Unknown model provider {name!r}; the known ones are {known}.")
+        raise InvalidRequest(
+            f"Unknown model provider {name!r}; the known ones are {known}.",
+            reason_code="no_provider",
+            provider=name,
+            known=known,
+        )
     client = _make_client(provider, settings, lessons)
     # a recording replays its calls as they are
     in_text = settings.tool_calls == "text" and settings.recording is None

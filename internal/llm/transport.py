@@ -1,6 +1,6 @@
 """Sends requests to a provider over persistent connections and reads the raw bytes of responses.
 
-The connections are those of `internal.http_session`. The providers' SDKs are not used: see
+The connections are those of `internal.egress`. The providers' SDKs are not used: see
 docs/adr/0012-model-requests-without-the-sdk.md.
 """
 
@@ -12,15 +12,15 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
-from internal.http_session.messages import SessionRequest, UploadedFile, encode_form
+from internal.egress.messages import SessionRequest, UploadedFile, encode_form
+from internal.egress.policy import EgressPolicy, provider_policy
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import decode_json, one_line
-from internal.llm.network import EnvironmentProxies, load_proxies, tls_context
 from internal.llm.server_answers import is_page, is_wrong_address, wrong_address_error
 from internal.llm.stream_reader import ResponseReader, StreamedText
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
     from yarl import URL
 
-    from internal.http_session.session import HttpSession
+    from internal.egress.session import HttpSession
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The most that is read of a response that is not a stream."""
@@ -42,7 +42,7 @@ _TAIL_SECONDS = 1.0
 _READ_INTERVAL_SECONDS = 0.02
 """Subscribers are shown new text of a reply at most so often, so nor is it read more often."""
 _REDIRECTS = {HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
-_HEADERS = {
+HEADERS = {
     "accept": "application/json",
     "accept-encoding": "gzip, deflate",
     "user-agent": "Larkspur",
@@ -64,6 +64,11 @@ class ApiKey:
     def reveal(self) -> str:
         """Return the key itself."""
         return self._value
+
+    def header(self, name: str) -> dict[str, str]:
+        """Return the header with the key; `authorization` has a bearer token. {} without one."""
+        bearer = "Bearer " if name == "authorization" else ""
+        return {name: f"{bearer}{self._value}"} if self._value else {}
 
     @property
     def usable(self) -> bool:
@@ -91,21 +96,13 @@ Refused = Callable[[ProviderErrorResponse], ModelError]
 
 
 class _Stack(NamedTuple):
-    """The imported HTTP stack, the address of the provider, and the way to it.
-
-    `tls` is what aiohttp calls `ssl`.
-    """
+    """The imported HTTP stack, the address of the provider, and the way to it."""
 
     aiohttp: "ModuleType"
-    make_url: "type[URL]"
     open_session: "type[HttpSession]"
+    make_url: "type[URL]"
     address: "URL"
-    proxies: EnvironmentProxies
-    tls: Any
-
-    def find_proxy(self, url: "URL") -> str | None:
-        """Return the proxy on the way to a URL; raises as `EnvironmentProxies.find` does."""
-        return self.proxies.find(url.scheme, url.host or "", url.port or 0)
+    policy: EgressPolicy
 
 
 class ProviderHttpClient:
@@ -128,7 +125,7 @@ class ProviderHttpClient:
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
         self._key_header = key_header
-        self._headers = {**_HEADERS, **(headers or {})}
+        self._headers = {**HEADERS, **(headers or {})}
         self._silence = silence_seconds
         self._stack: Future[_Stack] | None = None
         self._session: HttpSession | None = None
@@ -163,13 +160,13 @@ class ProviderHttpClient:
             import aiohttp  # noqa: PLC0415  # slow import; this is its only place
             from yarl import URL  # noqa: PLC0415  # comes with it
 
-            from internal.http_session.session import HttpSession  # noqa: PLC0415  # imports aiohttp
+            from internal.egress.session import HttpSession  # noqa: PLC0415  # imports aiohttp
 
             # not `/`, which would quote the path of the address again
-            address = URL(self._address.rstrip("/"))
-            loaded = _Stack(aiohttp, URL, HttpSession, address, load_proxies(), tls_context())
-            loaded.find_proxy(address)  # raises if it cannot be used
-            stack.set_result(loaded)
+            address, policy = URL(self._address.rstrip("/")), provider_policy()
+            # raises if it cannot be used
+            policy.proxies.find(address.scheme, address.host or "", address.port or 0)
+            stack.set_result(_Stack(aiohttp, HttpSession, URL, address, policy))
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
             reason = one_line(str(error))
             sentence = f"Cannot create the client for {self._peer.name}: {reason}"
@@ -195,8 +192,9 @@ class ProviderHttpClient:
         """
         media_type, body = encode_form(fields, file)
         response = await self._exchange(path, body, media_type, refused)
+        stack = self._loading().result()
         async with self._time_limit():
-            return await _read_body(response)
+            return await stack.open_session.read_body(response, MAX_BODY_BYTES)
 
     async def _exchange(
         self, path: str, body: bytes, media_type: str, refused: Refused
@@ -204,15 +202,15 @@ class ProviderHttpClient:
         await self.load()
         stack = self._loading().result()
         headers = {**self._headers, "content-type": media_type}
-        if self._key:
-            bearer = "Bearer " if self._key_header == "authorization" else ""
-            headers[self._key_header] = f"{bearer}{self._key.reveal()}"
+        headers |= self._key.header(self._key_header)
         url = stack.make_url(f"{stack.address}{path}")
         async with self._time_limit():
             response = await self._follow(stack, SessionRequest("POST", url, headers, body))
             if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
                 return response
-            refusal = await _read_refusal(response)
+            refusal = _as_refusal(
+                response, await stack.open_session.read_body(response, MAX_BODY_BYTES)
+            )
         if is_wrong_address(refusal.status, refusal.headers, refusal.body):
             detail = f"{self._address}: {refusal.body}"
             raise wrong_address_error(self._peer.name, refusal.status, detail)
@@ -230,7 +228,8 @@ class ProviderHttpClient:
     @property
     def _broken(self) -> tuple[type[Exception], ...]:
         """The errors of connections."""
-        return self._loading().result().aiohttp.ClientError, OSError
+        stack = self._loading().result()
+        return stack.aiohttp.ClientError, OSError
 
     async def _follow(self, stack: _Stack, request: SessionRequest) -> "ClientResponse":
         """Send a request and follow redirects that repeat it, without the key to other servers."""
@@ -254,17 +253,12 @@ class ProviderHttpClient:
         if self._session is None:
             # no limit of connections: `llm.concurrency` limits the calls
             self._session = stack.open_session(
-                stack.tls,
+                stack.policy,
                 keepalive_seconds=KEEPALIVE_SECONDS,
-                timeout=stack.aiohttp.ClientTimeout(
-                    sock_connect=_CONNECT_SECONDS, sock_read=self._silence
-                ),
+                connect_seconds=_CONNECT_SECONDS,
+                silence_seconds=self._silence,
             )
-        try:
-            proxy = stack.find_proxy(request.url)
-        except ValueError as error:
-            raise stack.aiohttp.InvalidURL(request.url, str(error)) from error
-        return await self._session.send(request, proxy)
+        return await self._session.send(request)
 
     async def read(
         self, response: "ClientResponse", reader: ResponseReader
@@ -365,8 +359,7 @@ def _is_same_server(url: "URL", target: "URL") -> bool:
     return adds_tls and url.host == target.host and url.is_default_port()
 
 
-async def _read_refusal(response: "ClientResponse") -> ProviderErrorResponse:
-    body = await _read_body(response)
+def _as_refusal(response: "ClientResponse", body: bytes) -> ProviderErrorResponse:
     try:
         content = decode_json(body)
     except (ValueError, RecursionError):
@@ -379,17 +372,6 @@ def _charset(response: "ClientResponse") -> str:
         return codecs.lookup(response.charset or "utf-8").name
     except LookupError:
         return "utf-8"
-
-
-async def _read_body(response: "ClientResponse") -> bytes:
-    """Return the body of a response, cut at `MAX_BODY_BYTES`. Closes the response."""
-    body = bytearray()
-    try:
-        while len(body) < MAX_BODY_BYTES and (chunk := await response.content.readany()):
-            body += chunk
-    finally:
-        response.close()
-    return bytes(body[:MAX_BODY_BYTES])
 
 
 async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[StreamedText]:

@@ -120,7 +120,11 @@ class DefinitionFiles:
             entries = dict(_entries(document, self.path))
             if name not in entries:
                 elsewhere = f"; it is in the setting {SETTING}" if name in self._settings else ""
-                raise NotFound(f"{self.path} has no MCP server {name[:80]}{elsewhere}.")
+                raise NotFound(
+                    f"{self.path} has no MCP server {name[:80]}{elsewhere}.",
+                    reason_code="no_mcp_server",
+                    server=name[:80],
+                )
             del entries[name]
             document[SERVERS_KEY] = entries
             write_json(self.path, document)

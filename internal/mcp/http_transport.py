@@ -1,11 +1,10 @@
-"""Streamable HTTP for servers: public addresses only, each checked and then connected to.
+"""Streamable HTTP for servers, over connections to checked addresses.
 
 The SDK follows redirects within the origin of the server only.
 """
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -15,11 +14,11 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
+from internal.egress.addresses import AddressRefused, Resolver, UnknownHost, resolve_host
+from internal.egress.sdk_transport import CheckedTransport, open_checked_transport
 from internal.mcp.limits import MAX_MESSAGE_BYTES, ServerFailure
 from internal.mcp.message_parser import decoded, read_messages
-from internal.normal_forms.addresses import address_refusal
 
-_MAX_ADDRESSES = 4
 _CONNECT_SECONDS = 8.0
 _WRITE_SECONDS = 30.0
 _EVENT_STREAM = "text/event-stream"
@@ -30,23 +29,19 @@ _OLDER_SERVER_STATUSES = frozenset(
 """What servers with HTTP+SSE answer to a message at the address of their stream."""
 
 
-class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Resolves a host once, checks every address, and connects to a checked one.
+class ServerTransport(httpx2.AsyncBaseTransport):
+    """Requests to one server. Bodies are bounded and not compressed.
 
-    TLS is verified against the name. Bodies are bounded and not compressed. What goes wrong is
-    answered with an error of JSON-RPC, which the SDK gives to the call: an exception would end the
-    connection for all calls, without a reason.
+    What goes wrong is answered with an error of JSON-RPC, which the SDK gives to the call: an
+    exception would end the connection for all calls, without a reason.
 
     Args:
-        inner: sends requests to addresses.
-        private: allow this machine and private networks.
+        inner: connects to checked addresses.
         login_hint: what to say if the server demands a login; "" leaves that to the caller.
     """
 
-    def __init__(
-        self, inner: httpx2.AsyncHTTPTransport, *, private: bool, login_hint: str = ""
-    ) -> None:
-        self._inner, self._private, self._login_hint = inner, private, login_hint
+    def __init__(self, inner: CheckedTransport, *, login_hint: str = "") -> None:
+        self._inner, self._login_hint = inner, login_hint
         self.has_refused_message = False
         """True once a message was answered as by servers without streamable HTTP."""
 
@@ -80,51 +75,18 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the first address that accepts a connection.
-
-        Raises:
-            ServerFailure: the address is not permitted.
-            httpx2.HTTPError: the server cannot be reached.
-        """
-        addresses = await self._addresses(request.url)
-        for last, address in enumerate(addresses, 1):
-            checked = httpx2.Request(
-                request.method,
-                request.url.copy_with(host=address),
-                headers=request.headers,  # with the name of the host
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": request.url.host},
-            )
-            try:
-                return await self._inner.handle_async_request(checked)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):
-                if last == len(addresses):
-                    raise
-        raise ServerFailure("there is no such host")
-
-    async def _addresses(self, url: httpx2.URL) -> list[str]:
-        """Return the addresses of a host; a single forbidden one rejects it.
-
-        Raises:
-            ServerFailure: there is none, or one is forbidden.
-        """
-        port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            loop = asyncio.get_running_loop()
-            resolved = await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise ServerFailure("there is no such host") from error
-        found = list(dict.fromkeys(str(address[0]) for *_, address in resolved))
-        for address in found:
-            if reason := address_refusal(address, private=self._private):
-                raise ServerFailure(reason)
-        return found[:_MAX_ADDRESSES]
+            return await self._inner.handle_async_request(request)
+        except (AddressRefused, UnknownHost) as error:
+            raise ServerFailure(str(error)) from error
 
 
-async def open_transport(*, private: bool, login_hint: str = "") -> CheckedTransport:
+async def open_transport(
+    *, private: bool, login_hint: str = "", resolver: Resolver = resolve_host
+) -> ServerTransport:
     """Return a transport; see its class. Its certificates are loaded in a thread."""
-    inner = await asyncio.to_thread(httpx2.AsyncHTTPTransport, trust_env=False)
-    return CheckedTransport(inner, private=private, login_hint=login_hint)
+    inner = await asyncio.to_thread(open_checked_transport, private=private, resolver=resolver)
+    return ServerTransport(inner, login_hint=login_hint)
 
 
 @asynccontextmanager

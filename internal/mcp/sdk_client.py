@@ -37,7 +37,7 @@ from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.answers import PROBLEM
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
-from internal.mcp.http_transport import CheckedTransport, connect_http, open_transport
+from internal.mcp.http_transport import ServerTransport, connect_http, open_transport
 from internal.mcp.lenient_transport import LenientTransport
 from internal.mcp.limits import MAX_PAGES, CallTimedOut, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
@@ -370,7 +370,7 @@ class ServerEndpoint:
             except ServerFailure:
                 raise failure from None
 
-    async def _open_transport(self) -> tuple[CheckedTransport, LoginTransport | None]:
+    async def _open_transport(self) -> tuple[ServerTransport, LoginTransport | None]:
         one = self._definition
         hint = "" if self._login else _LOGIN_HINT
         checked = await open_transport(private=one.allow_private_networks, login_hint=hint)

@@ -49,7 +49,12 @@ class ServerReviews:
             try:
                 await self._servers.list_tools(definition)
             except ServerFailure as error:
-                raise Conflict(f"The MCP server {name} cannot be used: {error}.") from error
+                raise Conflict(
+                    f"The MCP server {name} cannot be used: {error}.",
+                    reason_code="mcp_server_fails",
+                    server=name,
+                    detail=str(error),
+                ) from error
         return await asyncio.to_thread(self._report, definition)
 
     async def decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
@@ -69,7 +74,12 @@ class ServerReviews:
         try:
             await self._servers.sign_in(definition, show)
         except ServerFailure as error:
-            raise Conflict(f"No login at the MCP server {name}: {error}.") from error
+            raise Conflict(
+                f"No login at the MCP server {name}: {error}.",
+                reason_code="mcp_login_failed",
+                server=name,
+                detail=str(error),
+            ) from error
 
     async def start_login(
         self, name: str, principal: str, redirect_uri: str, *, may_share: bool
@@ -77,18 +87,29 @@ class ServerReviews:
         """Return the URL at which a person signs in; see the port."""
         definition = await asyncio.to_thread(self._find, name)
         if definition.login != "personal" and not may_share:
-            raise Forbidden("Only the owner may sign in to this MCP server.")
+            raise Forbidden(
+                "Only the owner may sign in to this MCP server.", reason_code="mcp_login_by_owner"
+            )
         try:
             return await self._servers.start_login(definition, principal, redirect_uri)
         except (ServerFailure, LoginsUnreadable) as error:
-            raise Conflict(f"No login at the MCP server {name}: {_without_end(error)}.") from error
+            raise Conflict(
+                f"No login at the MCP server {name}: {_without_end(error)}.",
+                reason_code="mcp_login_failed",
+                server=name,
+                detail=_without_end(error),
+            ) from error
 
     async def finish_login(self, answer: LoginAnswer) -> str:
         """Finish the login that waits for an answer; see the port."""
         try:
             return await self._servers.finish_login(answer)
         except (ServerFailure, LoginsUnreadable) as error:
-            raise Conflict(f"The sign-in failed: {_without_end(error)}.") from error
+            raise Conflict(
+                f"The sign-in failed: {_without_end(error)}.",
+                reason_code="mcp_sign_in_failed",
+                detail=_without_end(error),
+            ) from error
 
     def _list_all(self) -> list[McpServerSummary]:
         definitions = self._servers.files.read()
@@ -110,8 +131,12 @@ class ServerReviews:
         if (found := definitions.servers.get(name)) is not None:
             return found
         if problem := definitions.problems.get(name):
-            raise Conflict(problem)
-        raise NotFound(f"There is no MCP server {truncate_line(escape_hidden(name), 80)}.")
+            raise Conflict(problem, reason_code="mcp_definition", detail=problem)
+        raise NotFound(
+            f"There is no MCP server {truncate_line(escape_hidden(name), 80)}.",
+            reason_code="no_mcp_server",
+            server=truncate_line(escape_hidden(name), 80),
+        )
 
     def _report(self, definition: ServerDefinition) -> McpReviewReport:
         status = self._servers.status(definition)
@@ -149,17 +174,25 @@ class ServerReviews:
         found = _current(status)
         if _hash(status) != sha256:
             raise Conflict(
-                f"The MCP server {name} has changed since it was shown. Review it again."
+                f"The MCP server {name} has changed since it was shown. Review it again.",
+                reason_code="mcp_server_changed",
+                server=name,
             )
         if accept and found is None:
-            raise Conflict(f"The tools of the MCP server {name} are not known; test it first.")
+            raise Conflict(
+                f"The tools of the MCP server {name} are not known; test it first.",
+                reason_code="mcp_tools_unknown",
+                server=name,
+            )
         try:
             if accept and found is not None:
                 self._servers.pins.accept(name, found)
             else:
                 self._servers.pins.withdraw(name)
         except McpPinsUnreadable as error:
-            raise Conflict(str(error)) from error
+            raise Conflict(
+                str(error), reason_code="reviews_unreadable", detail=str(error)
+            ) from error
         except OSError as error:
             reason = describe_system_error(error)
             raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error

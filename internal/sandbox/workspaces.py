@@ -168,15 +168,26 @@ class Workspaces:
     def check(self, named: str) -> None:
         """Raise InvalidRequest if a folder that a person named cannot be a workspace."""
         if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
-            raise InvalidRequest(f"The workspace {_shown(named)} is not a folder.")
+            raise InvalidRequest(
+                f"The workspace {_shown(named)} is not a folder.",
+                reason_code="workspace_no_folder",
+                folder=_shown(named),
+            )
         if real := _find_links(named):
             raise InvalidRequest(
                 f"The workspace {_shown(named)} leads to {_shown(real)}: a symbolic"
                 " link is in the place of a folder. Nothing was done there. To work there, name"
-                " that path."
+                " that path.",
+                reason_code="workspace_link",
+                folder=_shown(named),
+                target=_shown(real),
             )
         if self._is_private(Path(named)):
-            raise InvalidRequest(f"The workspace {_shown(named)} belongs to Larkspur itself.")
+            raise InvalidRequest(
+                f"The workspace {_shown(named)} belongs to Larkspur itself.",
+                reason_code="workspace_private",
+                folder=_shown(named),
+            )
 
     def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Create the workspace of a task, unless it exists, and its folders for files.
@@ -288,7 +299,12 @@ def _find_links(folder: str) -> str:
         return find_links(os.path.normpath(folder))
     except OSError as error:
         reason = error.strerror
-        raise InvalidRequest(f"The workspace {_shown(folder)}: {reason}.") from error
+        raise InvalidRequest(
+            f"The workspace {_shown(folder)}: {reason}.",
+            reason_code="workspace_unusable",
+            folder=_shown(folder),
+            detail=reason or "",
+        ) from error
 
 
 _FILE_FOLDERS = ("input", "output")

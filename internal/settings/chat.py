@@ -152,29 +152,6 @@ class ChatChannelSettings(Section):
             return None if names in {"operators", "owner"} else () if names == "off" else (names,)
         return names
 
-    def operators_in(self, chat_id: str) -> tuple[str, ...]:
-        """Return who may operate in a chat; the list of a group replaces that of the channel."""
-        own = self.group(chat_id).operate
-        return self.access.operate if own is None else own
-
     def group(self, chat_id: str) -> ChatGroup:
         """Return the overrides of a group."""
         return self.groups.get(chat_id, _NO_OVERRIDES)
-
-    def session_scope_in(self, chat_id: str) -> SessionScope:
-        """Return what a conversation of the chat is."""
-        return self.group(chat_id).session_scope or self.session_scope
-
-    def has_chat_context(self, chat_id: str) -> bool:
-        """Return True if a message to the bot in a group comes with earlier ones."""
-        override = self.group(chat_id).auto_chat_context
-        return self.auto_chat_context if override is None else override
-
-    def network_in(self, chat_id: str) -> Network | None:
-        """Return what commands of a chat may reach; None if neither group nor channel says it."""
-        own = self.group(chat_id).network
-        return self.network if own is None else own
-
-    def busy_mode_in(self, chat_id: str) -> BusyMode:
-        """Return how a message is handled while a run of the chat is active."""
-        return self.group(chat_id).busy_mode or self.busy_mode

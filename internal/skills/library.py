@@ -147,7 +147,9 @@ class SkillLibrary:
                     return skill
                 unusable = unusable or skill
         if unusable is None:
-            raise NotFound(f"There is no skill {name[:100]!r}.")
+            raise NotFound(
+                f"There is no skill {name[:100]!r}.", reason_code="no_skill", skill=name[:100]
+            )
         return unusable
 
     def _read(self, found: FoundSkill, place: SkillPlace) -> Skill:

@@ -57,9 +57,17 @@ class PinnedSkillReviews:
         try:
             found = review_skill(skill)
         except SkillUnreadable as error:
-            raise Conflict(_printable(str(error))) from error
+            raise Conflict(
+                _printable(str(error)),
+                reason_code="skill_unreadable",
+                detail=_printable(str(error)),
+            ) from error
         if found.skill.sha256 != skill.sha256:
-            raise Conflict(f"The files of the skill {skill.name} change while they are read.")
+            raise Conflict(
+                f"The files of the skill {skill.name} change while they are read.",
+                reason_code="skill_changes",
+                skill=skill.name,
+            )
         return SkillReviewReport(
             skill=_summary(skill),
             scripts=list(found.scripts),
@@ -77,7 +85,12 @@ class PinnedSkillReviews:
         offered = {each.rule for each in requested_tools(skill, self._specs) if each.rule}
         for rule in rules:
             if rule not in offered:
-                raise Conflict(f"The skill {skill.name} does not ask for the rule {rule[:200]!r}.")
+                raise Conflict(
+                    f"The skill {skill.name} does not ask for the rule {rule[:200]!r}.",
+                    reason_code="rule_not_requested",
+                    skill=skill.name,
+                    rule=rule[:200],
+                )
         return _summary(skill)
 
     def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
@@ -86,7 +99,11 @@ class PinnedSkillReviews:
         try:
             self._pins.put(skill.folder, sha256 if accept else None)
         except PinsUnreadable as error:
-            raise Conflict(_printable(str(error))) from error
+            raise Conflict(
+                _printable(str(error)),
+                reason_code="reviews_unreadable",
+                detail=_printable(str(error)),
+            ) from error
         except OSError as error:
             reason = describe_system_error(error)
             raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error
@@ -96,13 +113,23 @@ class PinnedSkillReviews:
     def _checked(self, name: str, sha256: str) -> Skill:
         skill = self._library.find(name)
         if skill.origin == "shipped":
-            raise Conflict(f"The skill {skill.name} is shipped with Larkspur and needs no review.")
+            raise Conflict(
+                f"The skill {skill.name} is shipped with Larkspur and needs no review.",
+                reason_code="skill_shipped",
+                skill=skill.name,
+            )
         if skill.state == "not usable":
-            raise Conflict(_printable(skill.problem))
+            raise Conflict(
+                _printable(skill.problem),
+                reason_code="skill_unusable",
+                detail=_printable(skill.problem),
+            )
         if skill.sha256 != sha256:
             raise Conflict(
                 f"The files of the skill {skill.name} have changed since they were shown."
-                " Review them again."
+                " Review them again.",
+                reason_code="skill_changed",
+                skill=skill.name,
             )
         return skill
 

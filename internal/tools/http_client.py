@@ -1,32 +1,39 @@
 """HTTP client of web_fetch and web_search: http and https, to permitted addresses only.
 
-Every hop is resolved once and all its addresses are checked. The connection is made to one of the
-checked addresses, so a name cannot resolve differently between the check and the connection. TLS is
-verified against the name. No proxy or cookie is used, and no credential but the caller's. llhttp
-(through httptools) parses the responses, whose size is bounded.
+Every hop is resolved once, all its addresses are checked, and the connection is made to one of them
+(`internal.egress`). No proxy or cookie is used, and no credential but the caller's. The size of
+responses is bounded.
 """
 
 import asyncio
-import functools
-import socket
-import ssl
 import zlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-import httptools
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.normal_forms.addresses import address_refusal
+from internal.egress.addresses import AddressRefused, Resolver, resolve_host
+from internal.egress.messages import Failure, FailureKind, SessionRequest, quoted_url
+from internal.egress.policy import checked_policy
+from internal.egress.session_loader import load_sessions
 from internal.normal_forms.http_status import status_phrase
 from internal.text_encodings.labels import codec_of_label
 from internal.tools.http_urls import PublicUrl
 
-_HEAD_LIMIT = 65_536
-_CHUNK = 65_536
-_INFORMATIONAL = 200
+if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp import ClientResponse
+
+    from internal.egress.session import HttpSession
+
+MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_CONNECT_TIMEOUT_SECONDS = 8.0
 _GZIP = zlib.MAX_WBITS | 16
 _GZIP_START = b"\x1f"
 _PACKED = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
@@ -39,26 +46,13 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """A request: POST with a body, GET without one. `headers` replace the usual ones by name.
-
-    Names and values of headers are ASCII without control characters.
-    """
-
-    url: PublicUrl
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | None = None
-
-    def encode(self) -> bytes:
-        """Return the request as it is sent."""
-        headers = {"Host": self.url.authority, **_HEADERS, **self.headers}
-        if self.body is not None:
-            headers["Content-Length"] = str(len(self.body))
-        method = "GET" if self.body is None else "POST"
-        lines = [f"{method} {self.url.target} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        return "\r\n".join([*lines, "", ""]).encode("ascii") + (self.body or b"")
+_FAILURES: Mapping[FailureKind, str] = {
+    "unknown_host": "there is no host {url.host}",
+    "certificate": "the certificate of {url.host} is not valid: {reason}",
+    "closed": "the server closed the connection without a response",
+    "not_http": "the response is not HTTP",
+    "large_head": "the response has too many headers",
+}
 
 
 class HttpResponse(msgspec.Struct):
@@ -97,35 +91,19 @@ def describe_status(status: int) -> str:
         return str(status)
 
 
-class _ResponseReader:
-    """Callbacks of llhttp. Collects the decompressed response, with at most `limit` bytes."""
+class _Body:
+    """The decompressed body of a response, of at most `limit` bytes.
 
-    def __init__(self, limit: int) -> None:
-        self.response = HttpResponse()
-        self.complete = False
-        self.started = False
-        self.status: Callable[[], int] = lambda: 0
+    Raises:
+        ToolError: the content encoding was not requested.
+    """
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self.content = bytearray()
+        self.truncated = False
         self._limit = limit
-        self._body = bytearray()
-        self._has_body = False
         self._unpack: zlib._Decompress | None = None
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header; the last one of a name wins."""
-        self.response.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        """Prepare for the body.
-
-        Raises:
-            ToolError: the content encoding was not requested.
-        """
-        self.response.status = self.status()
-        if self.response.status < _INFORMATIONAL:
-            return
-        self.started = True
-        labels = self.response.headers.get("content-encoding", "").lower().split(",")
-        names = [label.strip().removeprefix("x-") for label in labels]
+        names = [label.strip().removeprefix("x-") for label in encoding.lower().split(",")]
         packed = [name for name in names if name in _PACKED]
         if packed == ["gzip"]:
             self._unpack = zlib.decompressobj(_GZIP)
@@ -133,13 +111,16 @@ class _ResponseReader:
             unread = ", ".join(packed)
             raise ToolError(f"the server sent an unrequested content encoding: {unread}")
 
-    def on_body(self, chunk: bytes) -> None:
-        """Add a chunk of the body."""
-        self._has_body = True
-        remaining = self._limit - len(self._body)
+    def add(self, chunk: bytes) -> None:
+        """Add a chunk as it was sent.
+
+        Raises:
+            zlib.error: it cannot be decompressed.
+        """
+        remaining = self._limit - len(self.content)
         if self._unpack is None:
-            self._body += chunk[:remaining]
-            self.response.truncated |= len(chunk) > remaining
+            self.content += chunk[:remaining]
+            self.truncated |= len(chunk) > remaining
             return
         while chunk and remaining:
             # gzip data may have several members; what follows the last one is ignored
@@ -147,80 +128,51 @@ class _ResponseReader:
                 if chunk[:1] != _GZIP_START:
                     return
                 self._unpack = zlib.decompressobj(_GZIP)
-            self._body += self._unpack.decompress(chunk, remaining)
+            self.content += self._unpack.decompress(chunk, remaining)
             chunk = self._unpack.unused_data
-            remaining = self._limit - len(self._body)
-        self.response.truncated |= bool(self._unpack.unconsumed_tail) or not remaining
+            remaining = self._limit - len(self.content)
+        self.truncated |= bool(self._unpack.unconsumed_tail) or not remaining
 
-    def on_message_complete(self) -> None:
-        """Record the end; an informational response (1xx) is followed by the final one."""
-        if self.started:
-            self.complete = True
-        else:
-            self.response = HttpResponse()
-
-    def finish(self) -> HttpResponse:
-        """Return the response with its body."""
-        response = self.response
-        response.body = bytes(self._body)
-        if not response.truncated:
-            framed = {"content-length", "transfer-encoding"} & response.headers.keys()
-            is_open = self._unpack is not None and not self._unpack.eof and self._has_body
-            response.incomplete = is_open or (bool(framed) and not self.complete)
-            response.truncated = response.incomplete
-        return response
+    @property
+    def lacks_end(self) -> bool:
+        """Whether compressed data has no end."""
+        return self._unpack is not None and not self._unpack.eof
 
 
-async def send_request(
-    request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int
-) -> HttpResponse:
-    """Send a request on an open connection and return the response.
-
-    At most `limit` bytes of the decompressed body are read.
+async def _read(response: "ClientResponse", limit: int, broken: type[Exception]) -> HttpResponse:
+    """Return a response with at most `limit` bytes of its body.
 
     Raises:
-        ToolError: the response is not HTTP, or its head is too large.
-        OSError: the connection broke before a response.
+        ToolError: the body is encoded as it was not requested, or cannot be decompressed.
     """
-    writer.write(request.encode())
-    await writer.drain()
-    response = _ResponseReader(limit)
-    parser = httptools.HttpResponseParser(response)
-    response.status = parser.get_status_code
-    head = 0
-    while not response.complete and not response.response.truncated:
-        chunk = await reader.read(_CHUNK)
-        if not chunk:
-            break
-        _feed(parser, chunk)
-        head += 0 if response.started else len(chunk)
-        if head > _HEAD_LIMIT:
-            raise ToolError("the response has too many headers")
-    if not response.started:
-        raise ToolError("the server closed the connection without a response")
-    return response.finish()
-
-
-def _feed(parser: httptools.HttpResponseParser, chunk: bytes) -> None:
+    read = HttpResponse(response.status)
+    for name, value in response.headers.items():
+        # the last one of a name wins
+        read.headers[name.lower()] = value.encode("utf-8", "surrogateescape").decode(
+            "utf-8", "replace"
+        )
+    if read.status == HTTPStatus.SWITCHING_PROTOCOLS:
+        raise ToolError("the server switched to another protocol than HTTP")
+    body = _Body(read.headers.get("content-encoding", ""), limit)
+    connection = response.connection  # None if the whole response was received
+    protocol = None if connection is None else connection.protocol
+    is_empty = True
     try:
-        parser.feed_data(chunk)
-    except httptools.HttpParserUpgrade as error:
-        raise ToolError("the server switched to another protocol than HTTP") from error
-    except httptools.HttpParserError as error:
-        if isinstance(error.__context__, ToolError):
-            raise error.__context__ from error
-        if isinstance(error.__context__, zlib.error):
-            raise ToolError("the response body cannot be decompressed") from error
-        raise ToolError("the response is not HTTP") from error
-
-
-Resolver = Callable[[str, int], Awaitable[list[str]]]
-"""Returns all numeric addresses of a host; raises OSError if there is none."""
-
-MAX_REDIRECTS = 5
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CONNECT_TIMEOUT_SECONDS = 8.0
-_MAX_ADDRESSES = 4
+        # nothing else is awaited here: aiohttp forgets what came before the connection broke
+        while not body.truncated and (chunk := await response.content.readany()):
+            is_empty = False
+            body.add(chunk)
+    except zlib.error as error:
+        raise ToolError("the response body cannot be decompressed") from error
+    except broken:
+        read.incomplete = True
+    read.body = bytes(body.content)
+    # aiohttp takes a reset for the end of a body without a length
+    is_reset = protocol is not None and isinstance(protocol.exception(), OSError)
+    lacks_end = is_reset or (body.lacks_end and not is_empty)
+    read.incomplete |= lacks_end and not body.truncated
+    read.truncated = body.truncated or read.incomplete
+    return read
 
 
 class FetchedPage(msgspec.Struct, frozen=True):
@@ -228,21 +180,6 @@ class FetchedPage(msgspec.Struct, frozen=True):
 
     url: PublicUrl
     response: HttpResponse
-
-
-async def resolve_host(host: str, port: int) -> list[str]:
-    """Return the addresses of a host from the system resolver.
-
-    Raises:
-        OSError: the name has no address.
-    """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
-
-
-@functools.cache
-def _system_tls() -> ssl.SSLContext:
-    return ssl.create_default_context()  # loads all CA certificates: once, on first use
 
 
 class Fetcher:
@@ -263,13 +200,14 @@ class Fetcher:
         timeout_seconds: float = 30.0,
         allow_private_networks: bool = False,
         resolver: Resolver = resolve_host,
-        tls: ssl.SSLContext | None = None,
+        tls: "ssl.SSLContext | None" = None,
     ) -> None:
         self.max_bytes = max_bytes
         self.timeout_seconds = timeout_seconds
-        self._private = allow_private_networks
-        self._resolve = resolver
-        self._tls = tls
+        self._policy = partial(
+            checked_policy, private=allow_private_networks, resolver=resolver, tls=tls
+        )
+        self._open: Callable[..., HttpSession] | None = None
 
     async def fetch(self, url: PublicUrl) -> FetchedPage:
         """Fetch a URL, following at most five redirects within its site.
@@ -281,14 +219,18 @@ class Fetcher:
         async with self._time_limit(url):
             return await self._follow(url)
 
-    async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request. A redirect is returned, so that no header reaches another address.
+    async def send(
+        self, url: PublicUrl, headers: Mapping[str, str], body: bytes | None = None
+    ) -> HttpResponse:
+        """Send a request: POST with a body, GET without one. `headers` replace the usual ones.
+
+        A redirect is returned, so that no header reaches another address.
 
         Raises:
             ToolError: the address is not permitted, cannot be reached or does not respond in time.
         """
-        async with self._time_limit(request.url):
-            return await self._exchange(request)
+        async with self._time_limit(url):
+            return await self._exchange(url, headers, body)
 
     @asynccontextmanager
     async def _time_limit(self, url: PublicUrl) -> AsyncGenerator[None]:
@@ -302,12 +244,11 @@ class Fetcher:
 
     async def _follow(self, url: PublicUrl) -> FetchedPage:
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._exchange(HttpRequest(url))
+            response = await self._exchange(url)
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return FetchedPage(url, response)
-            # some servers send raw UTF-8, although RFC 9110 15.4.2 does not allow it
-            target = url.join(location.encode("latin-1").decode("utf-8", "replace"))
+            target = url.join(location)
             if target.site != url.site:  # no rule or person allowed that site
                 raise ToolError(
                     f"{url} redirects to another site: call web_fetch again with {target}"
@@ -315,46 +256,32 @@ class Fetcher:
             url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
-    async def _exchange(self, request: HttpRequest) -> HttpResponse:
-        url = request.url
-        reader, writer = await self._connect(url, await self._addresses(url))
+    async def _exchange(
+        self, url: PublicUrl, headers: Mapping[str, str] = _HEADERS, body: bytes | None = None
+    ) -> HttpResponse:
+        if self._open is None:
+            self._open = await asyncio.to_thread(load_sessions, self._policy)
+        http = self._open(
+            keepalive_seconds=0, connect_seconds=_CONNECT_TIMEOUT_SECONDS, decompress=False
+        )
         try:
-            return await send_request(request, reader, writer, self.max_bytes)
-        except OSError as error:
-            raise ToolError(f"the connection to {url.authority} broke: {error}") from error
+            method = "GET" if body is None else "POST"
+            sent = {"Host": url.authority, **_HEADERS, **headers}
+            request = SessionRequest(method, quoted_url(str(url)), sent, body)
+            with closing(await http.send(request)) as response:
+                return await _read(response, self.max_bytes, http.broken_off)
+        except AddressRefused as error:
+            raise ToolError(f"{url.host} may not be fetched: {error}") from error
+        except http.errors as error:
+            raise ToolError(_describe(url, http.explain(error))) from error
         finally:
-            writer.transport.abort()  # close() would wait for the peer's TLS close_notify
+            await http.close()
 
-    async def _addresses(self, url: PublicUrl) -> list[str]:
-        """Return the addresses of the host; a single forbidden one rejects the host."""
-        try:
-            found = await self._resolve(url.host, url.port)
-        except (OSError, UnicodeError) as error:
-            raise ToolError(f"there is no host {url.host}") from error
-        for address in found:
-            if reason := address_refusal(address, private=self._private):
-                raise ToolError(f"{url.host} may not be fetched: {reason}")
-        if not found:
-            raise ToolError(f"there is no host {url.host}")
-        return list(dict.fromkeys(found))[:_MAX_ADDRESSES]
 
-    async def _connect(
-        self, url: PublicUrl, addresses: list[str]
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        tls = None
-        if url.scheme == "https":
-            tls = self._tls or await asyncio.to_thread(_system_tls)
-        reason: OSError | None = None
-        for address in addresses:
-            try:
-                async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
-                    return await asyncio.open_connection(
-                        address, url.port, ssl=tls, server_hostname=url.host if tls else None
-                    )
-            except ssl.SSLCertVerificationError as error:
-                said = error.verify_message
-                raise ToolError(f"the certificate of {url.host} is not valid: {said}") from error
-            except OSError as error:  # TimeoutError is one
-                reason = error
-        why = (reason and (reason.strerror or str(reason))) or "no response"
-        raise ToolError(f"{url.authority} cannot be reached: {why}") from reason
+def _describe(url: PublicUrl, failure: Failure) -> str:
+    """Return why there is no response."""
+    kind, reason = failure
+    if kind == "closed" and reason:
+        return f"the connection to {url.authority} broke: {reason}"
+    form = _FAILURES.get(kind, "{url.authority} cannot be reached: {reason}")
+    return form.format(url=url, reason=reason or "no response")

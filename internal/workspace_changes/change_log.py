@@ -168,23 +168,33 @@ class WorkspaceChangeLog:
         with self._change(session_id, change_id) as (root, records, change):
             view = _view(change, change_id.partition("-")[0])
             if change.is_undone:
-                raise Conflict(f"The change of {view.path} was undone before.")
+                raise Conflict(
+                    f"The change of {view.path} was undone before.",
+                    reason_code="change_undone",
+                    path=view.path,
+                )
             before = _content(records, change.before)
             if before is None:
                 raise Conflict(
-                    f"The content of {view.path} before the run was not kept: it cannot be undone."
+                    f"The content of {view.path} before the run was not kept: it cannot be undone.",
+                    reason_code="content_not_kept",
+                    path=view.path,
                 )
             try:
                 with _open_root(root) as folder:
                     if os.fstat(folder).st_ino != records.inode():
                         raise Conflict(
-                            f"The workspace is another folder by now: {view.path} stays as it is."
+                            f"The workspace is another folder by now: {view.path} stays as it is.",
+                            reason_code="workspace_replaced",
+                            path=view.path,
                         )
                     state = restore(folder, change, before)
             except ChangedSince as error:
                 raise Conflict(
                     f"{view.path} changed since the run: it stays as it is. Undo later changes"
-                    " first, or change it by hand."
+                    " first, or change it by hand.",
+                    reason_code="changed_since",
+                    path=view.path,
                 ) from error
             except OSError as error:
                 raise StoreUnavailable(
@@ -218,7 +228,7 @@ class WorkspaceChangeLog:
                         if change is not None:
                             yield root, records, change
                             return
-        raise NotFound("This session has no such change.")
+        raise NotFound("This session has no such change.", reason_code="no_change")
 
     def _update(
         self, root: str, records: WorkspaceRecords, skipped: frozenset[str], reads: Selection

@@ -47,7 +47,11 @@ class OpenWorkspaceTree:
             try:
                 real = real_path(folder)
                 if protection.covers(real, os.fstat(folder)):
-                    raise NotFound(f"{path} is not in the workspace.")
+                    raise NotFound(
+                        f"{path} is not in the workspace.",
+                        reason_code="not_in_workspace",
+                        path=path,
+                    )
                 with os.scandir(folder) as listed:
                     for entry in listed:
                         try:
@@ -103,12 +107,25 @@ class OpenWorkspaceTree:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             is_hidden = protection.covers(f"{real_path(folder)}/{name}", status)
             if is_hidden or not stat.S_ISREG(status.st_mode):
-                raise NotFound(f"{path} is no file of the workspace.")
+                raise NotFound(
+                    f"{path} is no file of the workspace.",
+                    reason_code="no_workspace_file",
+                    path=path,
+                )
             if is_secret(path):
-                raise Conflict(f"{path} holds secrets by its name: its content is not shown.")
+                raise Conflict(
+                    f"{path} holds secrets by its name: its content is not shown.",
+                    reason_code="secret_file",
+                    path=path,
+                )
             content, _ = read_file(folder, name, MAX_PREVIEW_BYTES)
             if content is None:
-                raise Conflict(f"{path} is larger than {MAX_PREVIEW_BYTES // 1_000:,} KB.")
+                raise Conflict(
+                    f"{path} is larger than {MAX_PREVIEW_BYTES // 1_000:,} KB.",
+                    reason_code="preview_too_large",
+                    path=path,
+                    limit=MAX_PREVIEW_BYTES // 1_000,
+                )
             return content
 
 
@@ -136,7 +153,7 @@ def _parts(path: str) -> list[str]:
     except UnicodeEncodeError:
         is_valid = False
     if not is_valid or any(part in {"", ".", ".."} for part in parts):
-        raise NotFound("This is not a path of the workspace.")
+        raise NotFound("This is not a path of the workspace.", reason_code="no_workspace_path")
     return parts
 
 
@@ -156,4 +173,9 @@ def _reported(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         what = path or "The workspace"
-        raise NotFound(f"{what} cannot be opened: {error.strerror or error}.") from error
+        raise NotFound(
+            f"{what} cannot be opened: {error.strerror or error}.",
+            reason_code="path_unreadable",
+            path=path,
+            detail=error.strerror or str(error),
+        ) from error

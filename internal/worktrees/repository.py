@@ -47,23 +47,41 @@ def check_repository(folder: str) -> None:
     named = truncate(folder, 200)
     git = root / ".git"
     if not os.path.lexists(git):
-        raise InvalidRequest(_explain(root, named))
+        raise InvalidRequest(
+            _explain(root, named),
+            reason_code="repository_unusable",
+            repository=named,
+            detail=_explain(root, named),
+        )
     try:
         if not stat.S_ISDIR(git.lstat().st_mode):
             raise InvalidRequest(
                 f"{named} is a worktree or submodule, or .git is a link: its repository is"
-                " elsewhere, so it has no worktree."
+                " elsewhere, so it has no worktree.",
+                reason_code="repository_elsewhere",
+                repository=named,
             )
         if _is_shared(git / "commondir"):
-            raise InvalidRequest(f"The repository {named} shares that of another folder.")
+            raise InvalidRequest(
+                f"The repository {named} shares that of another folder.",
+                reason_code="repository_shared",
+                repository=named,
+            )
         if os.path.lexists(git / "objects" / "info" / "alternates"):
             raise InvalidRequest(
-                f"The repository {named} borrows the objects of another one, so it has no"
-                " worktree. `git repack -a -d` and removing .git/objects/info/alternates ends that."
+                f"The repository {named} borrows the objects of another one, so it has no worktree."
+                " `git repack -a -d` and removing .git/objects/info/alternates ends that.",
+                reason_code="repository_borrows",
+                repository=named,
             )
         _check_links(git, named)
     except OSError as error:
-        raise InvalidRequest(f"{named} cannot be read: {error.strerror}.") from error
+        raise InvalidRequest(
+            f"{named} cannot be read: {error.strerror}.",
+            reason_code="repository_unusable",
+            repository=named,
+            detail=error.strerror or "",
+        ) from error
 
 
 def read_repository(folder: str) -> Repository:
@@ -85,8 +103,17 @@ def read_repository(folder: str) -> Repository:
     except GitFailed as error:
         named = truncate(folder, 200)
         if error.code == 1:
-            raise InvalidRequest(f"The repository {named} has no commit yet.") from error
-        raise InvalidRequest(f"The repository {named} cannot be used: {error}") from error
+            raise InvalidRequest(
+                f"The repository {named} has no commit yet.",
+                reason_code="repository_without_commit",
+                repository=named,
+            ) from error
+        raise InvalidRequest(
+            f"The repository {named} cannot be used: {error}",
+            reason_code="repository_unusable",
+            repository=named,
+            detail=str(error),
+        ) from error
     return Repository(folder, head.decode("ascii").strip())
 
 
@@ -132,4 +159,9 @@ def _check_links(git: Path, named: str) -> None:
                     elif entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
     if found is not None:
-        raise InvalidRequest(f"In the repository {named}, {found.name} is a symbolic link.")
+        raise InvalidRequest(
+            f"In the repository {named}, {found.name} is a symbolic link.",
+            reason_code="repository_link",
+            repository=named,
+            name=found.name,
+        )

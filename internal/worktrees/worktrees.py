@@ -84,7 +84,12 @@ class GitWorktrees:
                 _fill(new, found, branch)
             except GitFailed as error:
                 shutil.rmtree(new, ignore_errors=True)
-                raise InvalidRequest(f"No worktree of {repository} can be made: {error}") from error
+                raise InvalidRequest(
+                    f"No worktree of {repository} can be made: {error}",
+                    reason_code="no_worktree",
+                    repository=repository,
+                    detail=str(error),
+                ) from error
             _write_record(folder, _Record(repository, found.head, branch))
             new.rename(path)
         except OSError as error:
@@ -99,7 +104,7 @@ class GitWorktrees:
         """Commit what is in a worktree now to its branch in the repository; None for no change."""
         record = _read_record(folder)
         if record is None or not Path(folder).is_dir():
-            raise Conflict("The worktree is gone.")
+            raise Conflict("The worktree is gone.", reason_code="worktree_gone")
         try:
             check_repository(record.repository)
             with private_repository(folder, record.objects, record.base) as own:
@@ -109,7 +114,11 @@ class GitWorktrees:
                     return None
                 return _commit(folder, record, tree, own=own, left_out=left_out)
         except (GitFailed, InvalidRequest, OSError) as error:
-            raise Conflict(f"The changes in the worktree cannot be committed: {error}") from error
+            raise Conflict(
+                f"The changes in the worktree cannot be committed: {error}",
+                reason_code="worktree_not_committed",
+                detail=str(error),
+            ) from error
 
     def check(self, repository: str, patch: bytes, /) -> tuple[str, ...]:
         """Return the paths that a patch changes in a repository."""
@@ -145,10 +154,18 @@ def _apply(repository: str, patch: bytes, *options: str) -> bytes:
             except GitFailed:
                 with suppress(GitFailed):
                     _run(*_APPLY, "--reverse", "--check", variables=own, content=patch)
-                    raise Conflict(f"The changes are in {repository} already.") from None
+                    raise Conflict(
+                        f"The changes are in {repository} already.",
+                        reason_code="changes_applied",
+                        repository=repository,
+                    ) from None
                 raise
     except (GitFailed, OSError) as error:
-        raise Conflict(f"Nothing was changed: the changes do not fit. {error}") from error
+        raise Conflict(
+            f"Nothing was changed: the changes do not fit. {error}",
+            reason_code="changes_do_not_fit",
+            detail=str(error),
+        ) from error
 
 
 def _fill(folder: Path, source: Repository, branch: str) -> None:
@@ -223,7 +240,11 @@ def _commit(
     ours = {"GIT_DIR": Repository(record.repository, record.base).git_folder}
     before = _branch_commit(record)
     if before and not _is_ours(before, record, own):
-        raise Conflict(f"The branch {record.branch} was changed by somebody else.")
+        raise Conflict(
+            f"The branch {record.branch} was changed by somebody else.",
+            reason_code="branch_changed",
+            branch=record.branch,
+        )
     _run("update-ref", record.reference, commit, before or _zeros(commit), variables=ours)
     names = _run(*_DIFF, "--name-only", "-z", record.base, commit, variables=own)
     header = f"{task} on the branch {record.branch}, from commit {record.base}\n\n".encode()

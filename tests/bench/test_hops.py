@@ -3,11 +3,13 @@
 Functions that a gateway calls while nothing happens are subtracted.
 """
 
+import ast
 import asyncio
 import json
 import os
+import re
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,16 @@ import pytest
 
 from internal.simulators.lark.model import App, ChatMessage
 from internal.simulators.lark.simulator import LarkSim
+from tests import ROOT
 from tests.bench.processes import PYTHON, Server, gateway, with_model
 from tests.bench.table import Row, Table
 
 pytestmark = pytest.mark.bench
 
 APP = App("cli_bench", "secret-for-benches")
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+LIST = ROOT / "build" / "lark-message.md"
+"""Where the list of ARCHITECTURE is written as it is now."""
 SETTLE_SECONDS = 3.0
 IDLE_SECONDS = 12.0
 """Longer than the pauses of most loops."""
@@ -40,24 +46,38 @@ def buttons(node: Any) -> list[str]:
             return []
 
 
+def take(file: Path) -> str | None:
+    """Return what is in a file and remove it; None if there is none."""
+    if not file.exists():
+        return None
+    text = file.read_text()
+    file.unlink()
+    return text
+
+
 class TracedGateway:
     """A gateway whose calls can be recorded."""
 
     def __init__(self, server: Server, output: Path) -> None:
         self._server, self._output = server, output
 
-    def start_recording(self) -> None:
+    async def start_recording(self) -> None:
+        """Return when calls are recorded."""
         os.kill(self._server.pid, signal.SIGUSR1)
+        await self._written(self._output.with_suffix(".started"))
 
     async def recording(self) -> dict[str, list[str]]:
         """Return the modules and functions called since the recording started."""
         os.kill(self._server.pid, signal.SIGUSR2)
-        async with asyncio.timeout(10):
-            while not self._output.exists():  # noqa: ASYNC110 - written by another process
-                await asyncio.sleep(0.01)
-        found: dict[str, list[str]] = json.loads(self._output.read_text())
-        self._output.unlink()
+        found: dict[str, list[str]] = json.loads(await self._written(self._output))
         return found
+
+    async def _written(self, file: Path) -> str:
+        """Return what is in a file as soon as the gateway has written it, and remove it."""
+        async with asyncio.timeout(10):
+            while (text := take(file)) is None:  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.01)
+        return text
 
 
 @asynccontextmanager
@@ -86,12 +106,26 @@ Recording = dict[str, list[str]]
 
 
 def without(found: Recording, idle: Recording) -> Recording:
-    """Return the functions that an idle gateway does not call, and their modules."""
-    functions = sorted({*found["functions"]} - {*idle["functions"]})
-    return {
-        "functions": functions,
-        "modules": sorted({function.partition(":")[0] for function in functions}),
-    }
+    """Return the functions that an idle gateway does not call, and their modules, in order."""
+    at_rest = {*idle["functions"]}
+    functions = [each for each in found["functions"] if each not in at_rest]
+    modules = dict.fromkeys(function.partition(":")[0] for function in functions)
+    return {"functions": functions, "modules": [*modules]}
+
+
+def module_lines(modules: Iterable[str]) -> list[str]:
+    """Return a line for each module: its path, and the first sentence of its docstring."""
+    lines = []
+    for number, module in enumerate(modules, 1):
+        about = ast.get_docstring(ast.parse((ROOT / module).read_text())) or ""
+        sentence = re.split(r"\.(?:\s|$)", " ".join(about.split("\n\n")[0].split()))[0]
+        lines.append(f"{number}. `{module}`: {sentence}")
+    return lines
+
+
+def listed_modules() -> set[str]:
+    """Return the modules of a Lark message that the documentation lists."""
+    return {*re.findall(r"(?m)^\d+\. `(internal/[^`]+)`: ", ARCHITECTURE.read_text())}
 
 
 async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recording]:
@@ -114,12 +148,13 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
 
         for record in (False, True):  # the first message opens the connection to the model
             if record:
-                server.start_recording()
+                await asyncio.sleep(SETTLE_SECONDS)
+                await server.start_recording()
             await answered(await send("bench:words:10"), "word word")
         await asyncio.sleep(SETTLE_SECONDS)  # the progress card gets its final state
         message = await server.recording()
 
-        server.start_recording()
+        await server.start_recording()
         sent = await send("bench:calls:1")
 
         def question_cards() -> list[tuple[str, str]]:
@@ -134,7 +169,7 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
         await asyncio.sleep(SETTLE_SECONDS)
         question = await server.recording()
 
-        server.start_recording()
+        await server.start_recording()
         await asyncio.sleep(IDLE_SECONDS)
         idle = await server.recording()
         return without(message, idle), without(question, idle), idle
@@ -142,10 +177,14 @@ async def counted(home: Path, model: str) -> tuple[Recording, Recording, Recordi
 
 def test_hops(tmp_path: Path, model: str, table: Table) -> None:
     message, question, idle = asyncio.run(counted(tmp_path / "home", model))
+    LIST.parent.mkdir(exist_ok=True)
+    LIST.write_text("\n".join(module_lines(message["modules"])) + "\n")
+    unlisted = {*message["modules"]} - listed_modules()
     table.add(
         Row("modules per Lark message", "", [len(message["modules"])]),
         Row("functions per Lark message", "", [len(message["functions"])]),
         Row("modules, a question and its answer", "", [len(question["modules"])]),
         Row("functions, a question and its answer", "", [len(question["functions"])]),
         Row("functions of an idle gateway", "", [len(idle["functions"])]),
+        Row("modules per Lark message, not in docs/architecture.md", "", [len(unlisted)]),
     )

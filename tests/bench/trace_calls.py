@@ -1,8 +1,8 @@
 """Runs Larkspur and records which of its functions are called while recording is on.
 
 `python -m tests.bench.trace_calls OUTPUT ARGUMENT…` runs `larkspur ARGUMENT…`. SIGUSR1 starts a new
-recording; SIGUSR2 writes `{"modules": [...], "functions": [...]}` of it to OUTPUT. Generated
-functions, comprehensions and module bodies do not count.
+recording; SIGUSR2 writes `{"modules": [...], "functions": [...]}` of it to OUTPUT, in the order of
+their first calls. Generated functions, comprehensions and module bodies do not count.
 """
 
 import json
@@ -24,7 +24,7 @@ class Recorder:
 
     def __init__(self, output: Path) -> None:
         self._output = output
-        self._called: set[tuple[str, str]] | None = None
+        self._called: dict[tuple[str, str], None] | None = None
 
     def profile(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Record a call; installed with `sys.setprofile`."""
@@ -32,17 +32,18 @@ class Recorder:
             return
         code = frame.f_code
         if code.co_filename.startswith(_OURS) and not code.co_name.startswith("<"):
-            self._called.add((code.co_filename, code.co_qualname))
+            self._called.setdefault((code.co_filename, code.co_qualname))
 
     def start(self, *_signal: Any) -> None:
-        """Begin a new recording."""
-        self._called = set()
+        """Begin a new recording, and say so with an empty file OUTPUT.started."""
+        self._called = {}
+        self._output.with_suffix(".started").touch()
 
     def write(self, *_signal: Any) -> None:
         """Write the recording and end it."""
-        called, self._called = self._called or set(), None
-        functions = sorted(f"{Path(file).relative_to(ROOT)}:{name}" for file, name in called)
-        modules = sorted({function.partition(":")[0] for function in functions})
+        called, self._called = self._called or {}, None
+        functions = [f"{Path(file).relative_to(ROOT)}:{name}" for file, name in [*called]]
+        modules = list(dict.fromkeys(function.partition(":")[0] for function in functions))
         draft = self._output.with_suffix(".draft")
         draft.write_text(json.dumps({"modules": modules, "functions": functions}))
         draft.rename(self._output)

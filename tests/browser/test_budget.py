@@ -30,6 +30,8 @@ MAX_CHUNKS = {
     "notifications": 2_000,
     "operation": 2_500,
     "plain_http_notice": 1_500,
+    # a Chinese text for each reason of the server to refuse a request
+    "refusals": 9_500,
     "settings": 14_000,
     "task_modes": 2_500,
     "tasks": 5_000,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.tasks import MAX_CRASHES
-from internal.channels.chat.inbox_worker import DIED, MAX_ATTEMPTS
+from internal.channels.chat.chat_queues import DIED, MAX_ATTEMPTS
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim

@@ -29,6 +29,7 @@ from internal.channels.chat.transport import (
     ReceivedMessage,
     RunContent,
     SentPost,
+    StoredEvent,
     TextContent,
     TransportHealth,
     TransportRejected,
@@ -153,17 +154,17 @@ class EchoTransport:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def parse(self, raw: str) -> ChatEvent | None:
+    async def parse(self, stored: StoredEvent) -> ChatEvent | None:
         try:
-            event = msgspec.json.decode(raw, type=_Event)
+            event = msgspec.json.decode(stored.raw, type=_Event)
         except msgspec.DecodeError:
             return None
         if event.edited:
             return EditedMessage(event.edited)
         return event.message or RecalledMessage(event.recalled)
 
-    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
-        edited = msgspec.json.decode(edit, type=_Event).edited
+    async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
+        edited = msgspec.json.decode(edit.raw, type=_Event).edited
         found = [each for each in self._service.delivered if each.message_id == edited]
         if not found:
             raise TransportRejected(f"there is no {edited}, before: {known}")

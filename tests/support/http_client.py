@@ -24,11 +24,12 @@ class Reply:
     def error(self) -> dict[str, str]:
         """The one shape of errors; fails when the body has another one.
 
-        Those of OpenAI's API have two more members.
+        Those of OpenAI's API have two more members, and so have others with a code of their reason.
         """
         body = self.json()
         assert set(body) == {"error"}, body
         more = {"type", "param"} if "type" in body["error"] else set()
+        more |= {"reason_code", "params"} if "reason_code" in body["error"] else set()
         assert set(body["error"]) == {"code", "message", "request_id", *more}, body
         assert body["error"]["message"], body
         error: dict[str, str] = body["error"]

@@ -8,13 +8,15 @@ from internal.tools.http_client import Fetcher
 class HttpSite:
     """A real local server that sends the `answers` by path and records the requests in `asked`.
 
-    A path is looked up with its query first, then without it. `bodies` are those of the requests.
+    A path is looked up with its query first, then without it; other paths get `missing`. `bodies`
+    are those of the requests.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, bytes] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.bodies: list[bytes] = []
+        self.missing = b"HTTP/1.1 404 Not Found\r\n\r\n"
         self.port = 0
         self.hold = asyncio.Event()
 
@@ -25,8 +27,7 @@ class HttpSite:
             fields = dict(line.split(": ", 1) for line in head[1:] if line)
             self.bodies.append(await reader.readexactly(int(fields.get("Content-Length", 0))))
             self.asked.append((path, fields))
-            missing = b"HTTP/1.1 404 Not Found\r\n\r\n"
-            usual = self.answers.get(path.partition("?")[0], missing)
+            usual = self.answers.get(path.partition("?")[0], self.missing)
             writer.write(self.answers.get(path, usual))
             await writer.drain()
             if path.startswith("/hang"):

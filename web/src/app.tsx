@@ -226,7 +226,7 @@ function useWindowTitle(session: string | null, page: PageName | null): void {
   const title = useTitle(session);
   const hasEnded = useAttention((attention) => attention.ended);
   useEffect(() => {
-    const texts = () => ({ ...t.notices, subtaskPath: t.subtaskPath });
+    const texts = () => ({ ...t.notices, subtask: t.subtask });
     // A new version of the page may have replaced the module: then nobody is notified.
     const started = import('./state/notifications')
       .then((module) => module.startNotifications(texts, loadRunMessages))

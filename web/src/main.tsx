@@ -8,6 +8,7 @@ import { ErrorBoundary } from './components/layout/error_boundary';
 import { useSessionStore } from './state/session_store';
 import { logInFromAddress } from './api/login';
 import { startCatalog } from './i18n/catalog';
+import { startRunMessages } from './i18n/runs';
 import { refuseDrops } from './lib/dropped_files';
 import { preloadComponents } from './lib/lazy';
 import { reduceEvents, withoutLive } from './state/event_reducer';
@@ -38,6 +39,7 @@ async function start(): Promise<void> {
       </QueryClientProvider>
     </StrictMode>,
   );
+  void startRunMessages();
   preloadComponents();
 }
 

@@ -14,7 +14,6 @@
 - `prompt`: what the model reads before the conversation.
 - `runs`: the life of a run.
 - `session_commands`: the background commands of sessions.
-- `session_titles`: session titles made by a model.
 - `plain_completions`: single replies of a model, without a run.
 - `events`: the event stream.
 - `background_task`: a task that runs beside a block, and a blocking call in a thread.

@@ -96,7 +96,11 @@ class Access:
         def work() -> Write[Right | None]:
             for who, most in ((principal_id, MAX_WRONG_CODES), (None, MAX_WRONG_CODES_OVERALL)):
                 if (yield from stores.audit.count(who, "pairing.refused", since)) >= most:
-                    raise TooManyAttempts("Too many wrong codes were entered. Wait ten minutes.")
+                    raise TooManyAttempts(
+                        "Too many wrong codes were entered. Wait ten minutes.",
+                        reason_code="too_many_codes",
+                        minutes=10,
+                    )
             granted = yield from stores.roles.redeem_pairing_code(_hash(code), at)
             if granted is None:
                 # not raised here: an exception would roll back the count of this attempt
@@ -115,7 +119,9 @@ class Access:
 
         role = await self._database.write(work)
         if role is None:
-            raise WrongCode("This code is wrong, already used or expired.")
+            raise WrongCode(
+                "This code is wrong, already used or expired.", reason_code="wrong_pairing_code"
+            )
         return role
 
     async def revoke_code(self, code: str, principal_id: str, via: Channel) -> None:
@@ -154,7 +160,11 @@ class Access:
 
         def work() -> Write[None]:
             if not (yield from self._stores.roles.remove(principal_id)):
-                raise NotFound(f"{principal_id[:80]} has no role.")
+                raise NotFound(
+                    f"{principal_id[:80]} has no role.",
+                    reason_code="no_role",
+                    person=principal_id[:80],
+                )
             yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
@@ -208,7 +218,7 @@ def remove_rule(
     """
     rule = (yield from stores.permission_rules.remove(number)) if principal.may("owner") else None
     if rule is None:
-        raise NotFound(f"There is no rule {number}.")
+        raise NotFound(f"There is no rule {number}.", reason_code="no_rule", rule=number)
     entry = AuditEntry(now, principal.id, via, "rule.removed", rule.scope, rule.rule)
     yield from stores.audit.add(entry)
     return rule

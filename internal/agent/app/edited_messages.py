@@ -7,7 +7,6 @@ import msgspec
 
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.runs.creation import Submission, load_task, with_content
-from internal.agent.app.runs.session_title import one_line
 from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage, edited_message_id
 from internal.agent.domain.errors import Conflict
@@ -15,7 +14,7 @@ from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import InputEdited
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ENDED, Run, Task
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import first_line, truncate_json
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
@@ -121,6 +120,6 @@ def replace_task_input(
     )
     yield from use_attachments(stores, new.attachments, run.session_id, task.origin.principal)
     yield from stores.sessions.replace_first_title(
-        run.session_id, one_line(task.instruction), one_line(new.instruction)
+        run.session_id, first_line(task.instruction), first_line(new.instruction)
     )
     return events

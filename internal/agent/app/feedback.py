@@ -50,9 +50,11 @@ def rate_task(
     """
     task = yield from stores.tasks.get(task_id)
     if task is None:
-        raise NotFound(f"There is no task {task_id}.")
+        raise NotFound(f"There is no task {task_id}.", reason_code="no_task", name=task_id)
     if task.status not in ENDED:
-        raise Conflict("This task has not ended. Rate its answer then.")
+        raise Conflict(
+            "This task has not ended. Rate its answer then.", reason_code="task_not_ended_rating"
+        )
     is_empty = feedback.rating is None and not feedback.comment.strip()
     yield from stores.tasks.set_feedback(task_id, None if is_empty else feedback)
     run = yield from stores.runs.get_by_task(task_id)

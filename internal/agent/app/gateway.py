@@ -250,7 +250,7 @@ class Gateway:
         """
         task = await self.queries.task(task_id, principal)
         if not may_control(principal, task):
-            raise Forbidden("You may not move this task.")
+            raise Forbidden("You may not move this task.", reason_code="may_not_move_task")
         await self._database.write(partial(move_to_background, self._stores, task))
         self._dispatcher.wake()
         return await self.queries.task(task_id, principal)
@@ -301,7 +301,7 @@ class Gateway:
         """
         task = await self.queries.task(task_id, principal)
         if not may_control(principal, task):
-            raise Forbidden("You may not stop this task.")
+            raise Forbidden("You may not stop this task.", reason_code="may_not_stop")
         stopped = RunStopped(principal.id, via, name=principal.name)
         return await self.stop_by_channel(
             task, stopped, idempotency_key=idempotency_key, writing=writing
@@ -486,7 +486,7 @@ class Gateway:
             Forbidden: the principal may not open sessions.
         """
         if not principal.may("talk"):
-            raise Forbidden("You may not open sessions here.")
+            raise Forbidden("You may not open sessions here.", reason_code="may_not_open_sessions")
         session_id, now = new_session_id(), self._now()
 
         session = Session(session_id, title, channel, principal.id, now, now, scope)
@@ -573,7 +573,7 @@ class Gateway:
         """
         session = await self.queries.session(session_id, principal)
         if not principal.may("operate"):
-            raise Forbidden("You may not move this session.")
+            raise Forbidden("You may not move this session.", reason_code="may_not_move_session")
         move = partial(
             move_session,
             self._stores,
@@ -624,7 +624,10 @@ class Gateway:
             self._now(), principal.id, session.channel, "session.deleted", session_id, ""
         )
         if not await self._remove_session(session_id, entry):
-            raise Conflict("A task of this session has not ended. Stop it first.")
+            raise Conflict(
+                "A task of this session has not ended. Stop it first.",
+                reason_code="session_not_ended",
+            )
         await self.files.remove_unused()
 
     async def delete_idle_session(self, session_id: SessionId, since: str) -> bool:
@@ -733,7 +736,7 @@ class Gateway:
                 prompt=submission.instruction,
             )
             if reason := await self.hooks.receive_message(given):
-                raise MessageRefused(reason)
+                raise MessageRefused(reason, reason_code="refused_by_hook", words=reason)
         return submission
 
     def _publish_retried(self, events: list[EventRecord]) -> None:

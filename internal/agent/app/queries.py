@@ -591,7 +591,9 @@ def _as_cursor(name: str, known: Read[object]) -> Read[None]:
     try:
         yield from known
     except NotFound as error:
-        raise NotFound(f"The cursor {name[:80]} does not exist.") from error
+        raise NotFound(
+            f"The cursor {name[:80]} does not exist.", reason_code="no_cursor", name=name[:80]
+        ) from error
 
 
 def _owner_filter(principal: Principal) -> str | None:
@@ -604,7 +606,9 @@ def _may_read(principal: Principal, owner: str) -> bool:
 
 
 def _missing(kind: str, name: str) -> NoReturn:
-    raise NotFound(f"There is no {kind} {name[:80]}.")
+    raise NotFound(
+        f"There is no {kind} {name[:80]}.", reason_code="none_of_kind", kind=kind, name=name[:80]
+    )
 
 
 MAX_TASK_CHARACTERS = 200
@@ -633,7 +637,8 @@ class QuestionView(msgspec.Struct, frozen=True):
     `task` is the beginning of the instruction. `may_answer` is True if the question is open and
     the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says
     why a run cannot continue by itself, "" for other questions. `asked_by` is the place of the
-    subtask that asks, such as `task 2 · analyst`, "" for the task itself.
+    subtask that asks, such as `task 2 · analyst`, "" for the task itself; `asker_number` and
+    `asker_role` are its parts.
     """
 
     question_id: QuestionId
@@ -658,6 +663,8 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer_schema: dict[str, Any]
     reason_code: str
     asked_by: str
+    asker_number: int
+    asker_role: str
 
 
 def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionView:
@@ -686,6 +693,8 @@ def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionV
         answer_schema=answer_schema(question),
         reason_code=question.reason_code,
         asked_by=question.asked_by,
+        asker_number=question.asker_number,
+        asker_role=question.asker_role,
     )
 
 

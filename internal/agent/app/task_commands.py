@@ -20,6 +20,8 @@ from internal.agent.app.runs.creation import (
     open_session,
 )
 from internal.agent.app.runs.finalization import (
+    INTERRUPTED_BY_OTHER,
+    INTERRUPTED_REASON,
     RECALLED,
     end_idle_run,
     joined_attachments,
@@ -58,9 +60,6 @@ from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
-
-INTERRUPTED_REASON = "interrupted by a new message"
-INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
 
 _ALL_MESSAGES = 2**62
 """Above the number of any message."""
@@ -219,7 +218,9 @@ def _run_to_steer(
         return (yield from stores.runs.get_active(session_id))
     run = yield from stores.runs.get_by_task(task_id)
     if run is None or run.status in ENDED or run.stop is not None:
-        raise Conflict("This task has ended; it takes no more messages.")
+        raise Conflict(
+            "This task has ended; it takes no more messages.", reason_code="task_takes_no_messages"
+        )
     return run
 
 
@@ -236,12 +237,17 @@ def fork_session(
     if run_id is not None:
         run = yield from stores.runs.get(run_id)
         if run is None or run.session_id != source.id:
-            raise NotFound(f"This session has no run {run_id}.")
+            raise NotFound(
+                f"This session has no run {run_id}.", reason_code="no_run_in_session", name=run_id
+            )
         numbers = yield from stores.sessions.list_numbers_of_run(source.id, run_id)
         if numbers is not None:
             last = numbers[1] if includes_run else numbers[0] - 1
         elif includes_run:
-            raise Conflict("This run has not ended, or left no messages to branch from.")
+            raise Conflict(
+                "This run has not ended, or left no messages to branch from.",
+                reason_code="cannot_branch",
+            )
     yield from stores.sessions.add(fork)
     yield from stores.sessions.copy_messages(source.id, fork.id, last)
     yield from stores.files.copy_uses(source.id, fork.id)
@@ -313,7 +319,11 @@ def move_to_background(stores: Stores, task: Task) -> Write[None]:
     """
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or not (yield from stores.subtasks.move_to_background(task.id, run.id)):
-        raise Conflict(f"The task has already ended: {task.status}.")
+        raise Conflict(
+            f"The task has already ended: {task.status}.",
+            reason_code="task_ended",
+            status=task.status,
+        )
 
 
 def stop_task(
@@ -341,9 +351,16 @@ def stop_task(
         return first.status, None, []
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
-        raise Conflict(f"The task has already ended: {task.status}.")
+        raise Conflict(
+            f"The task has already ended: {task.status}.",
+            reason_code="task_ended",
+            status=task.status,
+        )
     if not (yield from could_see_run(stores, run, task, writing)):
-        raise WrittenEarlier("This was written before the task began: nothing was stopped.")
+        raise WrittenEarlier(
+            "This was written before the task began: nothing was stopped.",
+            reason_code="written_before_task",
+        )
     yield from stores.audit.add(
         AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id, "")
     )
@@ -424,7 +441,11 @@ def _session_for(
     if submission.session_id is not None:
         session = yield from stores.sessions.get(submission.session_id)
         if session is None or not (principal.may("owner") or session.owner == principal.id):
-            raise NotFound(f"There is no session {submission.session_id}.")
+            raise NotFound(
+                f"There is no session {submission.session_id}.",
+                reason_code="no_session",
+                name=submission.session_id or "",
+            )
         return session.id
     if scope:
         session = yield from stores.sessions.get_current(channel, scope)

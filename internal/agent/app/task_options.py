@@ -125,13 +125,18 @@ def build_run_spec(
     check_rule_lengths((*options.allow, *options.deny))
     if options.permission_mode is not None and profile.exceeds(options.permission_mode):
         raise InvalidRequest(
-            f"The profile {profile.name} allows at most the mode {profile.permission_mode}."
+            f"The profile {profile.name} allows at most the mode {profile.permission_mode}.",
+            reason_code="mode_exceeds_profile",
+            profile=profile.name,
+            mode=profile.permission_mode or "",
         )
     model = options.model or profile.model or defaults.model
     if options.max_cost is not None and defaults.prices.price(model) is None:
         raise InvalidRequest(
             f"max_cost needs a price for {model}: set llm.prices.{model} (dollars per million"
-            " tokens for input and output)."
+            " tokens for input and output).",
+            reason_code="cost_limit_without_price",
+            model=model,
         )
     if policy is None:
         policy = profile_policy(defaults, profile)
@@ -172,7 +177,9 @@ def _time_zone(name: str | None) -> str:
     try:
         return "" if name is None else check_time_zone(name)
     except ValueError as error:
-        raise InvalidRequest(f"time_zone: {error}.") from error
+        raise InvalidRequest(
+            f"time_zone: {error}.", reason_code="no_time_zone", detail=str(error)
+        ) from error
 
 
 def _skills(profile: Profile, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -185,7 +192,12 @@ def _skills(profile: Profile, wanted: tuple[str, ...] | None) -> tuple[str, ...]
         return profile.skills
     if refused := [name for name in wanted if not is_granted(name, profile.skills)]:
         names = escape_invisible(", ".join(refused)[:200])
-        raise InvalidRequest(f"The profile {profile.name} does not grant the skills: {names}.")
+        raise InvalidRequest(
+            f"The profile {profile.name} does not grant the skills: {names}.",
+            reason_code="skills_not_granted",
+            profile=profile.name,
+            names=names,
+        )
     return wanted
 
 
@@ -204,10 +216,19 @@ def find_profile(defaults: TaskDefaults, name: str) -> Profile:
     if profile is not None:
         return profile
     if problem := defaults.profile_problems().get(name):
-        raise ProfileUnusable(f"The profile {name[:80]} cannot be used: {problem}")
+        raise ProfileUnusable(
+            f"The profile {name[:80]} cannot be used: {problem}",
+            reason_code="profile_unusable",
+            profile=name[:80],
+            problem=problem,
+        )
     near = difflib.get_close_matches(name[:80], defaults.profiles, n=1)
     known = f"Did you mean {near[0]}?" if near else f"Profiles: {', '.join(defaults.profiles)}."
-    raise ProfileUnusable(f"There is no profile {escape_invisible(name[:80])}. {known}")
+    raise ProfileUnusable(
+        f"There is no profile {escape_invisible(name[:80])}. {known}",
+        reason_code="no_profile",
+        profile=escape_invisible(name[:80]),
+    )
 
 
 def choose_network(
@@ -221,11 +242,17 @@ def choose_network(
     """
     chosen = with_network(policy, setting)
     if defaults.possible_network(setting) != setting:
-        raise InvalidRequest("Commands have no network in the sandbox of this machine.")
+        raise InvalidRequest(
+            "Commands have no network in the sandbox of this machine.",
+            reason_code="no_network_in_sandbox",
+        )
     if setting is None or principal.may("owner"):
         return chosen
     if widens_network(policy.allow, setting):
-        raise Forbidden("Only the owner may let commands reach more hosts than the settings do.")
+        raise Forbidden(
+            "Only the owner may let commands reach more hosts than the settings do.",
+            reason_code="network_by_owner",
+        )
     return chosen
 
 
@@ -242,9 +269,16 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
     if principal.may("owner"):
         return
     if options.workspace or options.allow:
-        raise Forbidden("Only the owner may choose a workspace or allow tools.")
+        raise Forbidden(
+            "Only the owner may choose a workspace or allow tools.",
+            reason_code="workspace_by_owner",
+        )
     if options.permission_mode is not None and options.permission_mode not in UNPRIVILEGED_MODES:
-        raise Forbidden(f"Only the owner may use the mode {options.permission_mode}.")
+        raise Forbidden(
+            f"Only the owner may use the mode {options.permission_mode}.",
+            reason_code="mode_by_owner",
+            mode=options.permission_mode,
+        )
 
 
 def _profile_limits(limits: RunLimits, profile: Profile) -> RunLimits:
@@ -279,7 +313,9 @@ def _workspace(defaults: TaskDefaults, folder: str) -> str:
     if folder and ("\0" in folder or not PurePath(folder).is_absolute()):
         shown = escape_invisible(folder[:200])
         raise InvalidRequest(
-            f"The workspace must be an absolute path such as /home/me/project, not {shown}."
+            f"The workspace must be an absolute path such as /home/me/project, not {shown}.",
+            reason_code="workspace_not_absolute",
+            folder=shown,
         )
     if folder:
         defaults.check_folder(folder)

@@ -129,9 +129,13 @@ class WaitingMessages:
         state = yield from self._stores.inbox.get_waiting(session_id, number)
         run = None if state is None else (yield from self._stores.runs.get(state.run_id))
         if state is None or run is None:
-            raise NotFound(f"This session has no message {number}.")
+            raise NotFound(
+                f"This session has no message {number}.",
+                reason_code="no_waiting_message",
+                number=number,
+            )
         if state.principal != principal.id and not principal.may("owner"):
-            raise Forbidden("Another person wrote this message.")
+            raise Forbidden("Another person wrote this message.", reason_code="message_of_another")
         return _Found(state, run)
 
     def _edit(
@@ -139,10 +143,14 @@ class WaitingMessages:
     ) -> Write[tuple[WaitingMessage, list[EventRecord]]]:
         state, run = yield from self._find(session_id, number, principal)
         if state.status in {"returned", "withdrawn"}:
-            raise Conflict("This message was given back: send it again.")
+            raise Conflict(
+                "This message was given back: send it again.", reason_code="message_given_back"
+            )
         _check_waits(state, run)
         if state.chat_id:
-            raise Conflict("This message was written in a chat: edit it there.")
+            raise Conflict(
+                "This message was written in a chat: edit it there.", reason_code="message_of_chat"
+            )
         if state.text != text:
             inbox = self._stores.inbox
             if not state.steer:
@@ -181,9 +189,9 @@ def _check_waits(state: StoredMessageState, run: Run) -> None:
         Conflict: one has.
     """
     if state.status != "assigned" or (state.steer and run.stop is not None):
-        raise Conflict("The model has read this message already.")
+        raise Conflict("The model has read this message already.", reason_code="message_read")
     if not state.steer and not (run.status == "queued" and not run.started):
-        raise Conflict("The task of this message has begun.")
+        raise Conflict("The task of this message has begun.", reason_code="message_began")
 
 
 def _view(state: StoredMessageState) -> WaitingMessage:

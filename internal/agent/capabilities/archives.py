@@ -2,7 +2,8 @@
 
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.context import RunContext
-from internal.agent.capabilities.capability import Capability, Contribution, Ending
+from internal.agent.capabilities.capability import Capability, Contribution
+from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 
@@ -21,7 +22,7 @@ class ArchivesCapability(Capability):
 
     async def ending(self, run: RunContext, _turn: Turn | None, ending: Ending, /) -> Contribution:
         """Archive the workspace; a stop does not wait for it."""
-        if ending == "cancel":
+        if ending.saves_later:
             self._keeper.save_later(run.task)
             return Contribution()
         saved = await self._keeper.save(run.task)

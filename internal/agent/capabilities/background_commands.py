@@ -1,6 +1,7 @@
 """Background commands of runs: those that are not kept end with their run."""
 
-from internal.agent.capabilities.capability import Capability, Departure
+from internal.agent.capabilities.capability import Capability
+from internal.agent.capabilities.endings import Departure
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.commands import BackgroundCommands
 

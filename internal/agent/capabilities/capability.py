@@ -5,12 +5,13 @@ needs, and the others cost nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.events.writer import ExtraWork, LastEvent, QueuedListener
 from internal.agent.app.runs.context import RunContext
+from internal.agent.capabilities.endings import Departure, Ending
 from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
@@ -23,24 +24,20 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment, Task
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelRequest, ModelResponse
-
-Departure = Literal["ended", "stopped", "handed_over", "lost"]
-"""Why a run leaves this process. `lost`: another process has it, or it cannot continue."""
-
-
-Ending = Literal["end", "cancel", "pause", "await_tasks", "hand_over"]
-"""How an attempt of a run ends: for good, by a person, or so that it continues later."""
+from internal.agent.ports.tools import ToolOutcome
 
 
 class Contribution(NamedTuple):
     """Additions to the transaction that stores an ending.
 
-    `before` and `after` are statements before and after those of the run itself.
+    `before` and `after` are statements before and after those of the run itself. `settle` completes
+    the last event after them.
     """
 
     events: tuple[Event, ...] = ()
     before: ExtraWork | None = None
     after: ExtraWork | None = None
+    settle: LastEvent | None = None
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -81,13 +78,15 @@ class RunCall(NamedTuple):
 class CallReport(msgspec.Struct, frozen=True):
     """The result of a call.
 
-    The model reads `text`, then the `additions`; `events` are stored with the result.
+    The model reads `text`, then the `additions`; `events` are stored with the result. `outcome` is
+    that of the tool, without content if it failed.
     """
 
     text: str
     failed: bool
     additions: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
+    outcome: ToolOutcome = ToolOutcome("")
 
 
 CallNext = Callable[[], Awaitable[CallReport]]
@@ -134,6 +133,9 @@ class Capability:
     """A feature that takes part in runs. The base does nothing at each point."""
 
     name: ClassVar[str]
+
+    def listener(self) -> QueuedListener | None:
+        """Return a listener to the durable events of an attempt of a run."""
 
     def contribute(self, _scope: PromptScope, /) -> DraftChange:
         """Read the files that a new run needs, and return what changes its draft.
@@ -208,6 +210,9 @@ class Capability:
         There is no Turn if the run was not prepared.
         """
         return Contribution()
+
+    def committed(self, _run: RunContext, _ending: Ending, /) -> None:
+        """Take note that an ending is stored. Nothing waits for what follows."""
 
     async def fail(self, _task: Task, /) -> None:
         """Take note that a run failed in another way than by an ending."""

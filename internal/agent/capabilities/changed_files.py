@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.runs.context import RunContext
-from internal.agent.capabilities.capability import Capability, Contribution, Ending
+from internal.agent.capabilities.capability import Capability, Contribution
+from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.react.turn import Turn
 
@@ -23,6 +24,6 @@ class ChangedFilesCapability(Capability):
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
         """Tell people what was changed so far."""
-        if turn is None or ending not in {"end", "cancel", "pause"}:
+        if turn is None or not ending.records_changes:
             return Contribution()
         return Contribution(await self._changes.record(run, turn.config.workspace))

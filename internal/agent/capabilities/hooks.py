@@ -98,8 +98,8 @@ class HooksCapability(Capability):
         )
         return msgspec.structs.replace(
             report,
-            additions=(*report.additions, mask_secrets(notes.context)),
-            events=(*report.events, *problems),
+            additions=(mask_secrets(notes.context), *report.additions),
+            events=(*problems, *report.events),
         )
 
     async def observe(self, run: RunContext, moment: Moment, /) -> None:

@@ -4,7 +4,8 @@ import msgspec
 
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.runs.context import RunContext
-from internal.agent.capabilities.capability import Capability, Contribution, Ending
+from internal.agent.capabilities.capability import Capability, Contribution
+from internal.agent.capabilities.endings import Ending
 from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.react.turn import Turn
@@ -27,7 +28,7 @@ class OutputFilesCapability(Capability):
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
         """Record them when a run ends for good."""
-        if ending != "end" or turn is None or not turn.config.workspace:
+        if not ending.records_output or turn is None or not turn.config.workspace:
             return Contribution()
         found = await self._artifacts.record_output(run, turn.config.workspace, None)
         return Contribution(found.events, found.also)

@@ -1,18 +1,18 @@
 """The capabilities of a process, asked in their order at the points that they name."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from internal.agent.app.events.writer import join_work
+from internal.agent.app.events.writer import QueuedListener, SerializingEventListener, join_work
 from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
     Capability,
     Contribution,
-    Departure,
-    Ending,
     ModelReply,
     Moment,
     ReceivedParts,
@@ -20,6 +20,7 @@ from internal.agent.capabilities.capability import (
     RunCall,
     UserMessage,
 )
+from internal.agent.capabilities.endings import Departure, Ending
 from internal.agent.capabilities.run_draft import DraftChange, PromptScope
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall
@@ -28,6 +29,8 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.ports.llm import ModelRequest, ModelResponse
 
+logger = logging.getLogger(__name__)
+
 _STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
 
 
@@ -35,6 +38,7 @@ class Capabilities:
     """All capabilities. Each point knows those that name it; the others are not called."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
+        self._listener = _naming(members, Capability.listener)
         self._contribute = _naming(members, Capability.contribute)
         self._receive = _naming(members, Capability.receive)
         self._before_request = _naming(members, Capability.before_request)
@@ -42,11 +46,22 @@ class Capabilities:
         self._enter = _naming(members, Capability.enter)
         self._before_batch = _naming(members, Capability.before_batch)
         self._ending = _naming(members, Capability.ending)
+        self._committed = _naming(members, Capability.committed)
         self._fail = _naming(members, Capability.fail)
         self._review_calls = _naming(members, Capability.review_calls)
         self._around_call = _naming(members, Capability.around_call)
         self._observe = _naming(members, Capability.observe)
         self._leave = _naming(members, Capability.leave)
+
+    @asynccontextmanager
+    async def listening(self, stream: SerializingEventListener) -> AsyncGenerator[None]:
+        """Deliver the events of a stream to the listeners while the block runs, then the rest."""
+        async with AsyncExitStack() as stack:
+            for make in self._listener:
+                listener: QueuedListener = make()
+                stream.add(listener)
+                await stack.enter_async_context(listener.running())
+            yield
 
     def contribute(self, scope: PromptScope) -> list[DraftChange]:
         """Return what changes the draft of a run, in order. Blocks; see `Capability.contribute`."""
@@ -98,7 +113,16 @@ class Capabilities:
             tuple(event for each in found for event in each.events),
             join_work(*(each.before for each in found)),
             join_work(*(each.after for each in found)),
+            next((each.settle for each in found if each.settle is not None), None),
         )
+
+    def committed(self, run: RunContext, ending: Ending) -> None:
+        """Tell that an ending is stored."""
+        for committed in self._committed:
+            try:
+                committed(run, ending)
+            except Exception:  # the run has ended: nothing may fail it
+                logger.exception("capability failed", extra={"run_id": run.run.id})
 
     async def fail(self, task: Task) -> None:
         """Tell of a run that failed in another way than by an ending."""

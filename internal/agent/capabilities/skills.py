@@ -38,7 +38,9 @@ class SkillsCapability(Capability):
             return partial(_add, NO_SKILLS)
         catalogue = self._skills.describe(scope.workspace, spec.skills)
         if catalogue.problems and spec.skills not in (None, spec.profile.skills):
-            raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
+            problems = " ".join(catalogue.problems)
+            # the task names them
+            raise InvalidRequest(problems, reason_code="skills_unusable", problems=problems)
         return partial(_add, catalogue)
 
 

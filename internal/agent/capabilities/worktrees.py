@@ -2,7 +2,8 @@
 
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.runs.context import RunContext
-from internal.agent.capabilities.capability import Capability, Contribution, Ending
+from internal.agent.capabilities.capability import Capability, Contribution
+from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.react.turn import Turn
 
 
@@ -16,7 +17,7 @@ class WorktreesCapability(Capability):
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
         """Record it when a run ends, also if it failed or was stopped."""
-        if ending not in {"end", "cancel"} or turn is None or not turn.config.workspace:
+        if not ending.records_worktree or turn is None or not turn.config.workspace:
             return Contribution()
         found = await self._artifacts.record_changes(run, turn.config.workspace)
         return Contribution(found.events, found.also)

@@ -6,6 +6,7 @@ Reading order:
 - `messages`, `usage`, `tools`: conversations, tokens and limits, tool specifications
 - `principals`, `tasks`: people and rights, sessions, tasks, runs and agent profiles
 - `artifacts`: files that runs made for people
+- `capability_states`: what features remember of a run
 - `plans`, `questions`, `answers`: plans, questions to people and their answers
 - `permissions`: which tool calls run
 - `events`: the event types, their envelope and schema

@@ -143,17 +143,28 @@ def _chosen(question: Question, answer_text: str) -> AnswerInput | None:
 def _normalize_plan(answer: AnswerInput) -> AnswerInput:
     _reject_foreign_fields(answer, "a plan", choices=False, calls=False)
     if answer.decision == "text" and not answer.text.strip():
-        raise InvalidRequest("Say what should change in the plan: text is empty.")
+        raise InvalidRequest(
+            "Say what should change in the plan: text is empty.", reason_code="plan_feedback_empty"
+        )
     if answer.decision != "edit" and answer.edit is None:
         return answer
     if answer.edit is None:
-        raise InvalidRequest('An edited plan needs edit, such as {"steps": ["first", "second"]}.')
+        raise InvalidRequest(
+            'An edited plan needs edit, such as {"steps": ["first", "second"]}.',
+            reason_code="plan_edit_missing",
+        )
     steps = tuple(step.strip() for step in answer.edit.steps)
     if not 0 < len(steps) <= MAX_STEPS or not all(steps):
-        raise InvalidRequest(f"A plan has 1 to {MAX_STEPS} steps and none of them is empty.")
+        raise InvalidRequest(
+            f"A plan has 1 to {MAX_STEPS} steps and none of them is empty.",
+            reason_code="plan_steps_invalid",
+            limit=MAX_STEPS,
+        )
     if len(msgspec.json.encode((steps, answer.edit.goal))) > MAX_PLAN_BYTES:
         raise InvalidRequest(
-            f"The plan is too long: goal and steps have {MAX_PLAN_BYTES:,} bytes at most."
+            f"The plan is too long: goal and steps have {MAX_PLAN_BYTES:,} bytes at most.",
+            reason_code="plan_too_long",
+            limit=MAX_PLAN_BYTES,
         )
     return msgspec.structs.replace(answer, edit=PlanEdit(steps, answer.edit.goal.strip()))
 
@@ -161,38 +172,57 @@ def _normalize_plan(answer: AnswerInput) -> AnswerInput:
 def _normalize_clarify(question: Question, answer: AnswerInput) -> AnswerInput:
     _reject_foreign_fields(answer, "a question", choices=True, calls=False)
     if answer.decision == "edit":
-        raise InvalidRequest("Only a plan can be edited: answer with text or choices.")
+        raise InvalidRequest(
+            "Only a plan can be edited: answer with text or choices.",
+            reason_code="only_plans_edited",
+        )
     wrong = [n for n in answer.choices if not 1 <= n <= len(question.options)]
     if wrong:
         raise InvalidRequest(
-            f"There is no option {wrong[0]}: the options are 1 to {len(question.options)}."
+            f"There is no option {wrong[0]}: the options are 1 to {len(question.options)}.",
+            reason_code="no_option",
+            number=wrong[0],
+            count=len(question.options),
         )
     if len(set(answer.choices)) > 1 and not question.multiple:
-        raise InvalidRequest("Choose one option: this question takes a single one.")
+        raise InvalidRequest(
+            "Choose one option: this question takes a single one.", reason_code="single_option"
+        )
     chosen = [question.options[n - 1] for n in dict.fromkeys(answer.choices)]
     text = "; ".join([*chosen, *([answer.text.strip()] if answer.text.strip() else [])])
     if answer.decision == "text" and not text:
-        raise InvalidRequest("The answer is empty: give text, or choices such as [1].")
+        raise InvalidRequest(
+            "The answer is empty: give text, or choices such as [1].", reason_code="answer_empty"
+        )
     return msgspec.structs.replace(answer, text=text)
 
 
 def _normalize_approval(question: Question, answer: AnswerInput) -> AnswerInput:
     _reject_foreign_fields(answer, "calls", choices=False, calls=True)
     if answer.decision == "edit":
-        raise InvalidRequest("Calls cannot be edited: say no and what should be done instead.")
+        raise InvalidRequest(
+            "Calls cannot be edited: say no and what should be done instead.",
+            reason_code="calls_not_edited",
+        )
     if answer.decision == "text":
         if not answer.text.strip():
-            raise InvalidRequest("Say yes or no: text is empty.")
+            raise InvalidRequest("Say yes or no: text is empty.", reason_code="say_yes_or_no")
         answer = msgspec.structs.replace(answer, decision="reject")
     known = {call.call_id for call in question.calls}
     if foreign := next((name for name in answer.items if name not in known), None):
-        raise InvalidRequest(f"The question is not about a call {foreign[:80]!r}.")
+        raise InvalidRequest(
+            f"The question is not about a call {foreign[:80]!r}.",
+            reason_code="foreign_call",
+            name=foreign[:80],
+        )
     yes = answer.decision == "approve"
     approved = [call for call in question.calls if answer.items.get(call.call_id, yes)]
     if answer.grant != "once" and approved:
         return msgspec.structs.replace(answer, rules=_rules(question, approved, answer.rules))
     if answer.rules:
-        raise InvalidRequest("Rules need a yes with the grant session or rule.")
+        raise InvalidRequest(
+            "Rules need a yes with the grant session or rule.", reason_code="rules_need_yes"
+        )
     return msgspec.structs.replace(answer, grant="once")
 
 
@@ -200,10 +230,15 @@ def _normalize_recovery(answer: AnswerInput) -> AnswerInput:
     """Retry with a text is advice, as the decision text is."""
     _reject_foreign_fields(answer, "another try", choices=False, calls=False)
     if answer.decision == "edit" or answer.edit is not None:
-        raise InvalidRequest("Only a plan can be edited: answer with text, approve or reject.")
+        raise InvalidRequest(
+            "Only a plan can be edited: answer with text, approve or reject.",
+            reason_code="only_plans_edited",
+        )
     text = answer.text.strip()
     if answer.decision == "text" and not text:
-        raise InvalidRequest("Say what the agent should do differently: text is empty.")
+        raise InvalidRequest(
+            "Say what the agent should do differently: text is empty.", reason_code="advice_empty"
+        )
     if answer.decision == "approve" and text:
         return msgspec.structs.replace(answer, decision="text")
     return answer
@@ -216,7 +251,9 @@ def _rules(
     without_rule = next((call for call in approved if not call.rules), None)
     if without_rule is not None and not wanted:
         raise InvalidRequest(
-            f"No rule may allow this call of {without_rule.tool}: it can be allowed once only."
+            f"No rule may allow this call of {without_rule.tool}: it can be allowed once only.",
+            reason_code="no_rule_allows",
+            tool=without_rule.tool,
         )
     check_rule_lengths(wanted)
     rules = wanted or tuple(rule for call in approved for rule in call.rules)
@@ -224,20 +261,34 @@ def _rules(
         try:
             parse_allow_rule(rule, question.targets)
         except RuleError as error:
-            raise InvalidRequest(str(error)) from error
+            raise InvalidRequest(
+                str(error), reason_code=error.reason_code, **error.params
+            ) from error
     return tuple(dict.fromkeys(rules))
 
 
 def _reject_foreign_fields(answer: AnswerInput, about: str, *, choices: bool, calls: bool) -> None:
     """Reject fields that have no meaning for this kind of question."""
     if answer.edit is not None and answer.decision not in ("edit", "approve"):
-        raise InvalidRequest("edit goes with the decision edit or approve.")
+        raise InvalidRequest(
+            "edit goes with the decision edit or approve.", reason_code="edit_without_decision"
+        )
     if answer.edit is not None and calls + choices:
-        raise InvalidRequest(f"edit has no meaning for {about}.")
+        raise InvalidRequest(
+            f"edit has no meaning for {about}.", reason_code="field_meaningless", field="edit"
+        )
     if answer.choices and not choices:
-        raise InvalidRequest(f"choices have no meaning for {about}.")
+        raise InvalidRequest(
+            f"choices have no meaning for {about}.",
+            reason_code="field_meaningless",
+            field="choices",
+        )
     if (answer.items or answer.rules or answer.grant != "once") and not calls:
-        raise InvalidRequest(f"items, grant and rules have no meaning for {about}.")
+        raise InvalidRequest(
+            f"items, grant and rules have no meaning for {about}.",
+            reason_code="field_meaningless",
+            field="items, grant, rules",
+        )
 
 
 def answer_schema(question: Question) -> dict[str, Any]:

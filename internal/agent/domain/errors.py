@@ -41,10 +41,19 @@ from internal.agent.domain.secrets import mask_secrets
 
 
 class LarkspurError(Exception):
-    """Base class. `str(error)` is a sentence for a person, with every secret masked."""
+    """Base class. `str(error)` is a sentence for a person, with every secret masked.
 
-    def __init__(self, sentence: str = "") -> None:
+    `reason_code` identifies the sentence, "" if it is only this one, and `params` are its variable
+    parts: a channel in another language has a text of its own for each code.
+    """
+
+    def __init__(self, sentence: str = "", *, reason_code: str = "", **params: str | int) -> None:
         super().__init__(mask_secrets(sentence))
+        self.reason_code = reason_code
+        self.params: Mapping[str, str | int] = {
+            name: mask_secrets(value) if isinstance(value, str) else value
+            for name, value in params.items()
+        }
 
 
 class RequestError(LarkspurError):
@@ -85,7 +94,9 @@ class TooManyTasks(RequestError):
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"Not accepted: {limit} of your tasks wait to be started, and no more may. Send this"
-            " again when some of them have started, or stop one."
+            " again when some of them have started, or stop one.",
+            reason_code="too_many_tasks",
+            limit=limit,
         )
         self.limit = limit
 

@@ -27,7 +27,7 @@ class Principal(msgspec.Struct, frozen=True):
             Forbidden: the person is not.
         """
         if not self.may("owner"):
-            raise Forbidden(f"Only the owner may {action}.")
+            raise Forbidden(f"Only the owner may {action}.", reason_code="owner_only")
 
 
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))

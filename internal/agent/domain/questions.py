@@ -105,8 +105,9 @@ class Question(msgspec.Struct, frozen=True):
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
     `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
     `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task
-    itself. `is_for_others`: when it was asked, nobody in the chat of the task was allowed to answer
-    it. Then `recipients`, users of the chat service, get a copy in their direct chats.
+    itself; `asker_number` and `asker_role` are its parts. `is_for_others`: when it was asked,
+    nobody in the chat of the task was allowed to answer it. Then `recipients`, users of the chat
+    service, get a copy in their direct chats.
     """
 
     id: QuestionId
@@ -121,6 +122,8 @@ class Question(msgspec.Struct, frozen=True):
     targets: dict[str, tuple[Target, ...]] = {}
     reason_code: str = ""
     asked_by: str = ""
+    asker_number: int = 0
+    asker_role: str = ""
     is_for_others: bool = False
     recipients: tuple[str, ...] = ()
 

@@ -318,6 +318,19 @@ So it does not count against a run or a message that processes are killed again 
 """
 
 
+class TaskWait(msgspec.Struct, frozen=True):
+    """A call that waits until tasks have ended: all of them, or with `any_of` the first.
+
+    `until` (RFC 3339) is when it goes on regardless. `is_over` once its run was woken: the call
+    runs again, and may wait again for what is missing.
+    """
+
+    tasks: tuple[TaskId, ...]
+    until: str
+    any_of: bool = False
+    is_over: bool = False
+
+
 class Run(msgspec.Struct, frozen=True):
     """One execution of a task. `fence` is the epoch in which it may write.
 
@@ -349,6 +362,11 @@ class Run(msgspec.Struct, frozen=True):
     subtask: Subtask | None = None
     started: str = ""
     ended: str = ""
+
+    @property
+    def place(self) -> str:
+        """Its place among subtasks, such as `task 2 · analyst`; "" for a task that none created."""
+        return "" if self.subtask is None else self.subtask.path
 
     @property
     def awaits_tasks(self) -> bool:

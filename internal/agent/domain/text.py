@@ -271,6 +271,14 @@ def truncate_line(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
+def first_line(text: str, max_chars: int = 80) -> str:
+    """Return the first line that is not blank, on one line and shortened; "" for a blank text."""
+    for line in text.splitlines():
+        if line.strip():
+            return truncate(" ".join(line.split()), max_chars).replace("\n", " ")
+    return ""
+
+
 def excerpt(text: str, wanted: str, max_chars: int) -> str:
     """Return the part of a text around the first place of another, on one line."""
     at = max(text.lower().find(wanted.lower()), 0)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId, TaskId
@@ -14,7 +13,7 @@ from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
 from internal.agent.domain.react.input_forms import InputReply, InputRequest
-from internal.agent.domain.tasks import Attachment, RunSpec
+from internal.agent.domain.tasks import Attachment, RunSpec, TaskWait
 from internal.agent.domain.tools import ToolSpec
 
 StoreFile = Callable[[str, int], Awaitable[Attachment]]

@@ -315,7 +315,11 @@ class InboxStore:
             ),
         )
         if not rows:
-            raise Conflict(f"The message {message.message_id} was processed before.")
+            raise Conflict(
+                f"The message {message.message_id} was processed before.",
+                reason_code="message_processed",
+                message=message.message_id,
+            )
         return int(rows[0][0])
 
     def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.errors import StoreCorrupt
+from internal.agent.domain.ids import TaskId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
@@ -21,6 +23,16 @@ _EMPTY_CONFIG = _config.decode(
     b'{"run_id":"","system":"","model":"","tools":[],"policy":{},"limits":{},"gates":"off",'
     b'"workspace":""}'
 )
+
+
+class _FormerFields(msgspec.Struct):
+    """Fields of the Turns of 0.1.0a1 that are states of capabilities now."""
+
+    told_tasks: frozenset[TaskId] = frozenset()
+    has_subtasks: bool = False
+
+
+_former = msgspec.json.Decoder(_FormerFields)
 
 
 class CheckpointDelta(NamedTuple):
@@ -101,8 +113,11 @@ def decode_checkpoint(stored: StoredCheckpoint) -> Turn:
         decoded = _turn.decode(stored.turn)
         decoded.config = _config.decode(stored.rows[0])
         decoded.messages = [_message.decode(row) for row in stored.rows[1:]]
+        former = _former.decode(stored.turn)
     except (msgspec.MsgspecError, IndexError) as error:
         raise StoreCorrupt(f"The checkpoint of the run cannot be read: {error}.") from error
+    if former.told_tasks or former.has_subtasks:
+        decoded.remember(SubtaskState(former.told_tasks, former.has_subtasks))
     return decoded
 
 

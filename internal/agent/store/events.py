@@ -71,7 +71,9 @@ class EventStore:
         """
         rows = yield Statement("reserve_seqs_of_idle_run", (run_id, count))
         if not rows:
-            raise Conflict(f"The run {run_id} is running or has ended.")
+            raise Conflict(
+                f"The run {run_id} is running or has ended.", reason_code="run_not_idle", run=run_id
+            )
         return int(rows[0][0]) - count + 1
 
     def append(

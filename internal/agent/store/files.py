@@ -40,7 +40,11 @@ class FileStore:
         yield Statement("upsert_attachment_use", (sha256, session_id, "", size))
         if quota is not None and (yield from self.count_bytes(session_id)) > quota:
             limit = format_size(quota)
-            raise FileTooLarge(f"The files of this session would exceed {limit}.")
+            raise FileTooLarge(
+                f"The files of this session would exceed {limit}.",
+                reason_code="session_files_too_large",
+                limit=limit,
+            )
 
     def add_upload(
         self,
@@ -61,7 +65,9 @@ class FileStore:
         if quota is not None and (yield from self.count_bytes(principal)) > quota:
             limit = format_size(quota)
             raise FileTooLarge(
-                f"Your uploads that no message uses yet would exceed {limit}. Send or wait first."
+                f"Your uploads that no message uses yet would exceed {limit}. Send or wait first.",
+                reason_code="uploads_too_large",
+                limit=limit,
             )
 
     def copy_uses(self, source: SessionId, target: SessionId, /) -> Write[None]:

@@ -5,7 +5,7 @@ from operator import itemgetter
 
 import msgspec
 
-from internal.agent.domain.delegation.subtask import Subtask, TaskWait
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.events.types import ResultFinal
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import (
@@ -20,6 +20,7 @@ from internal.agent.domain.tasks import (
     TaskFilter,
     TaskGroup,
     TaskSummary,
+    TaskWait,
 )
 from internal.agent.store.database import Batch, Lookup, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json

@@ -37,6 +37,7 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
 from internal.agent.domain.text import truncate_line
+from internal.channels.chat.chat_rules import ChatRules
 from internal.channels.chat.policy import ChatUsers, Ignored
 from internal.channels.chat.question_text import (
     describe_late,
@@ -75,7 +76,7 @@ class ChatRef(NamedTuple):
 class MessageContext(NamedTuple):
     """A message that is processed: its sender, its inbox row, its chat, the reply's language.
 
-    `facts` were read when its processing began.
+    `facts` were read when its processing began, and `rules` are those of its chat then.
     """
 
     actor: Actor
@@ -84,6 +85,7 @@ class MessageContext(NamedTuple):
     phrases: ChatPhrases
     incoming: IncomingMessage
     facts: MessageFacts
+    rules: ChatRules
 
 
 class CommandResult(NamedTuple):

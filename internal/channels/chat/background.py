@@ -26,7 +26,6 @@ from internal.channels.chat.transport import (
     PastMessage,
     TransportRejected,
 )
-from internal.settings.chat import ChatChannelSettings
 
 log = logging.getLogger(__name__)
 
@@ -95,15 +94,8 @@ class PromptBuilder:
 class BackgroundReader:
     """Reads what the messages of one account refer to."""
 
-    def __init__(
-        self,
-        transport: ChatTransport,
-        gateway: Gateway,
-        people: ChatUsers,
-        settings: ChatChannelSettings,
-    ) -> None:
-        self._transport, self._gateway = transport, gateway
-        self._people, self._settings = people, settings
+    def __init__(self, transport: ChatTransport, gateway: Gateway, people: ChatUsers) -> None:
+        self._transport, self._gateway, self._people = transport, gateway, people
         self._messages: TTLCache[str, PastMessage] = TTLCache(_CACHE_SIZE, _MESSAGE_SECONDS)
         self._foreign: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _SENDER_SECONDS)
         self._roots: TTLCache[tuple[str, str], bool] = TTLCache(_CACHE_SIZE, _SENDER_SECONDS)
@@ -172,25 +164,22 @@ class BackgroundReader:
         has_session, messages = await self._find_known(message.chat.scope, [root])
         known = messages[root]
         is_begun = has_session and (
-            read.is_continued or given in self._roots or self._is_scope_a_thread(incoming)
+            read.is_continued
+            or given in self._roots
+            or message.rules.session_scope in {"thread", "thread_sender"}
         )
         self._roots[given] = True
         if is_begun or known.in_session or (known.is_own and not known.is_answer):
             return PromptPart("")
         return await self._quote(root, until, ' place="first message of this thread"')
 
-    def _is_scope_a_thread(self, message: IncomingMessage) -> bool:
-        return self._settings.session_scope_in(message.chat_id) in {"thread", "thread_sender"}
-
     async def _recent(self, message: MessageContext, until: float) -> "_Recent":
         """Return the messages before a message to the bot."""
-        incoming = message.incoming
-        wanted = not incoming.is_direct and incoming.is_mention
-        if not wanted or not self._settings.has_chat_context(incoming.chat_id):
+        incoming, size = message.incoming, message.rules.context_size
+        if incoming.is_direct or not incoming.is_mention or not size:
             return _Recent()
         if incoming.chat_id in self._refused:
             return _Recent()
-        size = self._settings.auto_chat_context_size
         try:
             async with asyncio.timeout_at(until):
                 found = await self._transport.read_recent(incoming, size)

@@ -20,19 +20,21 @@ from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.capabilities.instructions.chat_instructions import ChatInstructions
-from internal.agent.domain.chats import InboundMessage, OutboxBacklog
+from internal.agent.domain.chats import AcceptedMessage, InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
+from internal.channels.chat.chat_queues import RETRY_SECONDS, ChatQueues
 from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
-from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
+from internal.channels.chat.message_handler import MessageHandler, MessageListener
 from internal.channels.chat.message_marks import MessageMarks
 from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
+from internal.channels.chat.queued_message import QueuedMessage
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -125,12 +127,12 @@ class ChatChannel:
         )
         self._marks = MessageMarks(transport, gateway)
         self._urgent = UrgentQuestions(transport, gateway, people, settings)
-        listener = InboxListener(
+        listener = MessageListener(
             on_run=self._displays.follow,
             on_received=self._confirm,
             on_outgoing=self._sender.wake,
         )
-        self._worker = InboxWorker(
+        handler = MessageHandler(
             transport,
             gateway,
             people,
@@ -140,7 +142,8 @@ class ChatChannel:
             listener=listener,
             instructions=app.instructions,
         )
-        gateway.delivery.add_loop(self._worker.wake)
+        self._queues = ChatQueues(transport, gateway.delivery, handler)
+        gateway.delivery.add_loop(self._queues.wake)
         self._actions = ActionAnswers(
             transport,
             gateway,
@@ -225,7 +228,7 @@ class ChatChannel:
         supervisor = self._app.supervisor
         with self._app.gateway.watch_commits(self._on_foreign_commit):
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._worker.run(supervisor, self._leadership))
+                tasks.create_task(self._queues.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
                 tasks.create_task(self._marks.run(supervisor))
@@ -239,7 +242,7 @@ class ChatChannel:
 
     def _on_foreign_commit(self) -> None:
         """Look for messages that other gateways accepted, and that their runs left to be sent."""
-        self._worker.wake()
+        self._queues.wake()
         self._sender.wake()
 
     def _accept(self, message: ReceivedMessage) -> Future[Acceptance]:
@@ -263,17 +266,20 @@ class ChatChannel:
         accepted = self._app.gateway.delivery.accept(
             row, wait=RETRY_SECONDS[0], leader=self._leadership.held
         )
-        accepted.add_done_callback(partial(self._hand_over, row))
+        accepted.add_done_callback(partial(self._hand_over, row, message.decoded))
         return accepted
 
-    def _hand_over(self, row: InboundMessage, accepted: Future[Acceptance]) -> None:
-        """Hand a message that is new to the worker; called in a thread of the database."""
+    def _hand_over(
+        self, row: InboundMessage, decoded: object, accepted: Future[Acceptance]
+    ) -> None:
+        """Put a message that is new into its queue; called in a thread of the database."""
         if accepted.exception() is not None or self._loop is None:
             return
         if (found := accepted.result()) is not Acceptance.KNOWN:
-            take = partial(self._worker.take, row, is_begun=found is Acceptance.BEGUN)
+            is_begun = found is Acceptance.BEGUN
+            message = QueuedMessage(AcceptedMessage(row), decoded, is_begun=is_begun)
             with suppress(RuntimeError):  # the loop is closed: the next process takes the message
-                self._loop.call_soon_threadsafe(take)
+                self._loop.call_soon_threadsafe(self._queues.take, message)
 
     async def _release(self) -> None:
         try:

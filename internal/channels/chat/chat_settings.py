@@ -9,10 +9,8 @@ import msgspec
 
 from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.task_options import (
-    TaskDefaults,
     choose_network,
     find_profile,
-    profile_policy,
 )
 from internal.agent.domain.chats import MAX_CHAT_INSTRUCTIONS_BYTES, ChatSettings
 from internal.agent.domain.errors import Forbidden, InvalidRequest
@@ -20,49 +18,21 @@ from internal.agent.domain.permissions.network import (
     NetworkSetting,
     network_hosts,
     network_kind,
-    rules_of_network,
-    widens_network,
 )
-from internal.agent.domain.permissions.policy import Policy, with_network
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.text import escape_hidden, format_size
 from internal.agent.ports.instructions import InstructionSource
 from internal.channels.chat.answers import escape_markdown
+from internal.channels.chat.chat_rules import ChatRules
 from internal.channels.chat.command_context import ChatContext
 from internal.channels.network_choice import parse_network_choice
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatPhrases, find_switch
-from internal.settings.chat import ChatChannelSettings
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
-
-
-def chat_profile(
-    defaults: TaskDefaults, configured: ChatChannelSettings, chat_id: str, chosen: ChatSettings
-) -> str:
-    """Return the name of the profile for tasks of a chat: chosen there, of its group, or usual."""
-    return chosen.profile or configured.group(chat_id).profile or defaults.profile
-
-
-def chat_policy(
-    defaults: TaskDefaults, profile: Profile, ceiling: NetworkSetting | None, chosen: ChatSettings
-) -> Policy:
-    """Return the permission policy for tasks of a chat.
-
-    Args:
-        defaults: the values of the settings.
-        profile: that of the chat.
-        ceiling: the network of its group or channel, which the profile does not exceed.
-        chosen: what the people of the chat have chosen.
-    """
-    policy = profile_policy(defaults, profile)
-    if ceiling is not None and (
-        profile.network is None or widens_network(rules_of_network(ceiling), profile.network)
-    ):
-        policy = with_network(policy, defaults.possible_network(ceiling))
-    return with_network(policy, defaults.possible_network(chosen.network))
 
 
 def _source(source: InstructionSource, name: str, phrases: ChatPhrases) -> str:
@@ -72,7 +42,7 @@ def _source(source: InstructionSource, name: str, phrases: ChatPhrases) -> str:
 async def review_plans(context: ChatContext, argument: str) -> str:
     """Turn plan review on or off. Only the owner may turn off what the settings require."""
     phrases, actor, wanted = context.phrases, context.actor, find_switch(argument)
-    settings = await context.gateway.chats.get_settings(actor.chat)
+    settings = context.rules.chosen
     if argument:
         less: PlanReview | None = "off" if actor.principal.may("owner") else None
         settings = settings._replace(plan_review="always" if wanted == "on" else less)
@@ -84,7 +54,7 @@ async def review_plans(context: ChatContext, argument: str) -> str:
 async def set_model(context: ChatContext, argument: str) -> str:
     """Choose the model of the chat's coming tasks."""
     phrases, actor = context.phrases, context.actor
-    settings = await context.gateway.chats.get_settings(actor.chat)
+    settings = context.rules.chosen
     if argument and not _MODEL_NAME.fullmatch(argument):
         return phrases("model_how", command=phrases.command("model"))
     if argument:
@@ -98,8 +68,7 @@ async def set_model(context: ChatContext, argument: str) -> str:
 
 async def set_profile(context: ChatContext, argument: str) -> str:
     """Choose the profile of the chat's coming tasks."""
-    phrases, actor, chat_id = context.phrases, context.actor, context.chat.chat_id
-    settings = await context.gateway.chats.get_settings(actor.chat)
+    phrases, rules = context.phrases, context.rules
     if argument:
         name = "" if find_switch(argument) == "default" else argument.strip().lower()
         if name:
@@ -107,9 +76,8 @@ async def set_profile(context: ChatContext, argument: str) -> str:
                 find_profile(context.defaults, name)
             except InvalidRequest as error:
                 return escape_markdown(str(error))
-        settings = settings._replace(profile=name)
-        await context.gateway.chats.save_settings(actor.chat, settings)
-    chosen = chat_profile(context.defaults, context.settings, chat_id, settings)
+        rules = await _choose(context, rules.chosen._replace(profile=name))
+    chosen = rules.profile or context.defaults.profile
     known = "\n".join(
         f"- `{name}` {escape_markdown(profile.description)}".rstrip()
         for name, profile in sorted(context.defaults.profiles.items())
@@ -119,33 +87,36 @@ async def set_profile(context: ChatContext, argument: str) -> str:
 
 async def set_network(context: ChatContext, argument: str) -> str:
     """Choose what commands reach. Only the owner may choose more than the settings allow."""
-    phrases, actor = context.phrases, context.actor
+    phrases, rules = context.phrases, context.rules
     if argument:
         try:
-            chosen = await _parse_network(context, argument)
+            chosen = _parse_network(context, argument)
         except RuleError:
             return phrases("network_how", command=phrases.command("network"))
         except InvalidRequest:
             return phrases("network_impossible")
         except Forbidden:
             return phrases("network_too_wide")
-        settings = await context.gateway.chats.get_settings(actor.chat)
-        await context.gateway.chats.save_settings(actor.chat, settings._replace(network=chosen))
-    return await describe_isolation(context)
+        rules = await _choose(context, rules.chosen._replace(network=chosen))
+    return _describe_isolation(context, rules)
 
 
-def _profile_of(context: ChatContext, chosen: ChatSettings) -> Profile:
-    name = chat_profile(context.defaults, context.settings, context.chat.chat_id, chosen)
+async def _choose(context: ChatContext, chosen: ChatSettings) -> ChatRules:
+    """Store what the people of a chat have chosen, and return the rules of the chat now."""
+    await context.gateway.chats.save_settings(context.actor.chat, chosen)
+    return msgspec.structs.replace(context.rules, chosen=chosen)
+
+
+def _profile_of(context: ChatContext, rules: ChatRules) -> Profile:
+    name = rules.profile or context.defaults.profile
     return context.defaults.profiles.get(name, Profile())
 
 
-def _policy(context: ChatContext, chosen: ChatSettings) -> Policy:
-    ceiling = context.settings.network_in(context.chat.chat_id)
-    profile = _profile_of(context, chosen)
-    return chat_policy(context.defaults, profile, ceiling, chosen)
+def _policy(context: ChatContext, rules: ChatRules) -> Policy:
+    return rules.policy(context.defaults, _profile_of(context, rules))
 
 
-async def _parse_network(context: ChatContext, argument: str) -> NetworkSetting | None:
+def _parse_network(context: ChatContext, argument: str) -> NetworkSetting | None:
     """Return what is to be stored; None for the value of the settings.
 
     Raises:
@@ -156,28 +127,32 @@ async def _parse_network(context: ChatContext, argument: str) -> NetworkSetting 
     if find_switch(argument) == "default":
         return None
     chosen: NetworkSetting = msgspec.convert(parse_network_choice(argument), NetworkSetting)
-    settings = await context.gateway.chats.get_settings(context.actor.chat)
-    base = _policy(context, settings._replace(network=None))
+    rules = context.rules
+    widest = msgspec.structs.replace(rules, chosen=rules.chosen._replace(network=None))
+    base = _policy(context, widest)
     choose_network(context.defaults, base, chosen, context.actor.principal)
     return chosen
 
 
-async def describe_isolation(context: ChatContext) -> str:
+def describe_isolation(context: ChatContext) -> str:
     """Return whether the commands of the chat are isolated, and what they reach."""
+    return _describe_isolation(context, context.rules)
+
+
+def _describe_isolation(context: ChatContext, rules: ChatRules) -> str:
     phrases = context.phrases
     if not context.defaults.isolated:
         return phrases("not_isolated")
-    chosen = await context.gateway.chats.get_settings(context.actor.chat)
-    policy = _policy(context, chosen)
+    policy = _policy(context, rules)
     kind = network_kind(policy.allow)
     hosts = f" ({', '.join(network_hosts(policy.allow))})" if kind == "hosts" else ""
     return phrases("isolated", network=f"{phrases(f'network_{kind}')}{hosts}")
 
 
-async def describe_mode(context: ChatContext) -> str:
+def describe_mode(context: ChatContext) -> str:
     """Return the permission mode of tasks of the chat, and what it allows."""
-    chosen = await context.gateway.chats.get_settings(context.actor.chat)
-    mode = _profile_of(context, chosen).narrow_mode(_policy(context, chosen).mode)
+    rules = context.rules
+    mode = _profile_of(context, rules).narrow_mode(_policy(context, rules).mode)
     modes = MessageCatalog("modes", context.phrases.language)
     return context.phrases("mode_is", name=modes(f"name_{mode}"), meaning=modes(mode))
 
@@ -186,7 +161,7 @@ async def set_instructions(context: ChatContext, argument: str) -> str:
     """Set, remove or show what the model is told to do in this chat."""
     phrases, actor = context.phrases, context.actor
     command = phrases.command("instructions")
-    settings = await context.gateway.chats.get_settings(actor.chat)
+    settings = context.rules.chosen
     text = "" if find_switch(argument) in {"off", "default"} else argument
     size, most = len(text.encode("utf-8", "replace")), MAX_CHAT_INSTRUCTIONS_BYTES
     if size > most:

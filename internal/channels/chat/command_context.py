@@ -20,12 +20,12 @@ from internal.channels.chat.answers import (
     TextAnswers,
     escape_markdown,
 )
+from internal.channels.chat.chat_rules import ChatRules
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.commands.command import Command
 from internal.channels.commands.records import ListedMcpServer, ListedSkill
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.commands import CommandTexts
-from internal.settings.chat import ChatChannelSettings
 
 MAX_LISTED_TASKS, MAX_TASK_LENGTH = 10, 100
 _MAX_ROWS = 30
@@ -66,7 +66,6 @@ class ChatContext:
     gateway: Gateway
     people: ChatUsers
     answers: TextAnswers
-    settings: ChatChannelSettings
     defaults: TaskDefaults
     instructions: ChatInstructions
     replies: list[str] = field(default_factory=list)
@@ -75,6 +74,11 @@ class ChatContext:
     def phrases(self) -> ChatPhrases:
         """The phrases in the language of the message."""
         return self.message.phrases
+
+    @property
+    def rules(self) -> ChatRules:
+        """The rules of the chat when the message was handed on."""
+        return self.message.rules
 
     @property
     def actor(self) -> Actor:

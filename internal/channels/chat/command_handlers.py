@@ -39,7 +39,6 @@ from internal.channels.commands.command import Arguments
 from internal.channels.commands.registry import COMMANDS
 from internal.i18n.chat import ChatPhrases, find_switch
 from internal.i18n.commands import command_words
-from internal.settings.chat import ChatChannelSettings
 
 _MIN_SIMILARITY = 0.75
 
@@ -53,12 +52,11 @@ class CommandHandlers:
         people: ChatUsers,
         answers: TextAnswers,
         *,
-        settings: ChatChannelSettings,
         defaults: TaskDefaults,
         instructions: ChatInstructions,
     ) -> None:
         self._gateway, self._people, self._answers = gateway, people, answers
-        self._settings, self._defaults, self._instructions = settings, defaults, instructions
+        self._defaults, self._instructions = defaults, instructions
 
     async def handle(
         self, command: ChatCommand | UnknownCommand, message: MessageContext
@@ -102,7 +100,6 @@ class CommandHandlers:
             self._gateway,
             self._people,
             self._answers,
-            settings=self._settings,
             defaults=self._defaults,
             instructions=self._instructions,
         )
@@ -151,7 +148,7 @@ def _describe_unknown(word: str, phrases: ChatPhrases) -> str:
 
 
 def _help(context: ChatContext) -> str:
-    busy_mode = context.settings.busy_mode_in(context.chat.chat_id)
+    busy_mode = context.rules.busy_mode
     return format_help(context.phrases, busy_mode=busy_mode)
 
 

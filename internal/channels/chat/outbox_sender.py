@@ -20,8 +20,8 @@ from internal.agent.app.chat_delivery import (
 )
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.processes.leadership import Leadership
+from internal.agent.app.runs.finalization import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.app.supervision import Supervisor
-from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import (
     CLOSED,
     OutgoingMessage,

@@ -16,6 +16,7 @@ from internal.agent.app.runs.question_recipients import ChatOperators
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
+from internal.channels.chat.chat_rules import ChatRules, resolve_rules
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.transport import ChatTransport, IncomingMessage, TransportRejected
 from internal.i18n.chat import ChatPhrases, ChatTexts
@@ -60,20 +61,16 @@ class SenderContext(NamedTuple):
     in_our_thread: bool = False
 
 
-def listed_rights(
-    settings: ChatChannelSettings, user_id: str, chat_id: str, *, is_external: bool = False
-) -> frozenset[Right]:
-    """Return the rights that the lists give a user; a group's list replaces the channel's.
+def listed_rights(rules: ChatRules, user_id: str, *, is_external: bool = False) -> frozenset[Right]:
+    """Return the rights that the lists of a chat give a user.
 
     A user of another organization has only those of entries with their own id.
     """
-    group, operate = settings.group(chat_id), settings.operators_in(chat_id)
-    talk = settings.access.talk if group.talk is None else group.talk
     rights: set[Right] = set()
-    known = {user_id} if is_external else {user_id, chat_id, "*"}
-    if not known.isdisjoint(talk):
+    known = {user_id} if is_external else {user_id, rules.chat_id, "*"}
+    if not known.isdisjoint(rules.talk):
         rights.add("talk")
-    if not known.isdisjoint(operate):
+    if not known.isdisjoint(rules.operate):
         rights.add("operate")
     return frozenset(rights)
 
@@ -82,7 +79,7 @@ def listed_operators(
     settings: ChatChannelSettings, is_user: Callable[[str], bool], chat_id: str
 ) -> ChatOperators:
     """Return what the settings say about the operators of a chat, and who of them is asked."""
-    operate = settings.operators_in(chat_id)
+    operate = resolve_rules(settings, chat_id).operate
     return ChatOperators(
         tuple(filter(is_user, operate)),
         is_everyone=not {"*", chat_id}.isdisjoint(operate),
@@ -93,19 +90,18 @@ def listed_operators(
 
 def check_message(
     message: IncomingMessage,
-    settings: ChatChannelSettings,
+    rules: ChatRules,
     sender: SenderContext,
     *,
     texts: ChatTexts,
 ) -> Ignored | Reply | Accepted:
     """Return whether a message is processed, answered with a sentence, or ignored."""
-    text, reason = message.text, _ignore_reason(message, settings, sender)
+    text, reason = message.text, _ignore_reason(message, rules, sender)
     if reason:
         return Ignored(reason)
     phrases = texts.phrases_for(text or message.forwarded)
-    rights = sender.granted | listed_rights(
-        settings, message.user_id, message.chat_id, is_external=message.is_external
-    )
+    listed = listed_rights(rules, message.user_id, is_external=message.is_external)
+    rights = sender.granted | listed
     if message.is_from_bot:  # decisions are for people
         rights &= {"talk"}
     principal = Principal(sender.principal_id, roles=rights)
@@ -115,7 +111,7 @@ def check_message(
     if text is None:
         return Reply(phrases("unknown_type"))
     age = _age(message, sender.received)
-    if age > timedelta(minutes=settings.max_age_minutes):
+    if age > rules.max_age:
         return Reply(phrases("too_late", late=_as_words(age, phrases)))
     if unusable := _describe_length(message, len(text), phrases):
         return Reply(unusable)
@@ -131,38 +127,28 @@ def _describe_length(message: IncomingMessage, length: int, phrases: ChatPhrases
     return ""
 
 
-def needs_thread_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
+def needs_thread_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
     """Return True if the decision depends on whether the bot has posted in the thread."""
     return (
         not message.is_direct
         and bool(message.thread_id)
-        and _group_policy(settings, message.chat_id) == "thread"
+        and rules.group_policy == "thread"
         and not message.is_mention
     )
 
 
-def is_for_bot(
-    message: IncomingMessage, settings: ChatChannelSettings, *, in_our_thread: bool
-) -> bool:
+def is_for_bot(message: IncomingMessage, rules: ChatRules, *, in_our_thread: bool) -> bool:
     """Return True if the bot answers a message, whatever the rights of its sender are."""
-    return not _not_for_bot(message, settings, in_our_thread=in_our_thread)
+    return not _not_for_bot(message, rules, in_our_thread=in_our_thread)
 
 
-def serves_chat(settings: ChatChannelSettings, chat_id: str, *, is_direct: bool) -> bool:
-    """Return True if the bot answers in a chat at all."""
-    if is_direct:
-        return settings.allow_direct
-    return settings.allow_groups and _group_policy(settings, chat_id) != "off"
-
-
-def needs_sender_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
+def needs_sender_lookup(message: IncomingMessage, rules: ChatRules) -> bool:
     """Return True if the decision depends on whether the message replies to the bot."""
     return (
         not message.is_direct
         and bool(message.quoted_id)
         and message.is_from_person
-        and settings.allow_groups
-        and _group_policy(settings, message.chat_id) != "off"
+        and rules.serves(is_direct=False)
         and not message.is_mention
     )
 
@@ -189,7 +175,8 @@ class ChatUsers:
 
     async def principal(self, user_id: str, chat_id: str, *, is_external: bool) -> Principal:
         """Return a user with the rights that they have in a chat now."""
-        listed = listed_rights(self._settings, user_id, chat_id, is_external=is_external)
+        rules = resolve_rules(self._settings, chat_id)
+        listed = listed_rights(rules, user_id, is_external=is_external)
         rights = listed | await self.granted_rights(user_id)
         return Principal(self.principal_id(user_id), roles=rights)
 
@@ -203,7 +190,8 @@ class ChatUsers:
             rights = granted & {"owner"}
         else:
             user_id, chat_id = principal.id.removeprefix(account), chat.removeprefix(account)
-            rights = granted | listed_rights(self._settings, user_id, chat_id, is_external=True)
+            rules = resolve_rules(self._settings, chat_id)
+            rights = granted | listed_rights(rules, user_id, is_external=True)
         person = msgspec.structs.replace(principal, roles=rights)
         return Actor(person, self.transport.name, chat)
 
@@ -266,11 +254,9 @@ class ChatUsers:
         return name
 
 
-def _ignore_reason(
-    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext
-) -> str:
+def _ignore_reason(message: IncomingMessage, rules: ChatRules, sender: SenderContext) -> str:
     """Return why a message is ignored, "" if it is not."""
-    if reason := _not_for_bot(message, settings, in_our_thread=sender.in_our_thread):
+    if reason := _not_for_bot(message, rules, in_our_thread=sender.in_our_thread):
         return reason
     return "it is empty" if is_empty(message) and not message.is_mention else ""
 
@@ -281,27 +267,21 @@ def is_empty(message: IncomingMessage) -> bool:
     return message.text == "" and not refers
 
 
-def _not_for_bot(
-    message: IncomingMessage, settings: ChatChannelSettings, *, in_our_thread: bool
-) -> str:
-    if message.is_from_bot and settings.answer_bots:
+def _not_for_bot(message: IncomingMessage, rules: ChatRules, *, in_our_thread: bool) -> str:
+    if message.is_from_bot and rules.answer_bots:
         if not message.is_mention:
             return "it is from a bot that does not mention this one"
     elif not message.is_from_person:
         return "it is not from a person"
     if not message.user_id:
         return "its sender is unknown"
+    if not rules.serves(is_direct=message.is_direct):
+        return "direct chats are off" if message.is_direct else "the bot is off in this group"
     if message.is_direct:
-        return "" if settings.allow_direct else "direct chats are off"
-    policy = _group_policy(settings, message.chat_id)
-    if not settings.allow_groups or policy == "off":
-        return "the bot is off in this group"
+        return ""
+    policy = rules.group_policy
     is_followed = policy == "open" or (policy == "thread" and in_our_thread)
     return "" if is_followed or message.is_mention else "the bot is not mentioned"
-
-
-def _group_policy(settings: ChatChannelSettings, chat_id: str) -> str:
-    return settings.group(chat_id).policy or settings.group_policy
 
 
 def _age(message: IncomingMessage, received: datetime) -> timedelta:

@@ -10,7 +10,12 @@ from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.tasks import Rating
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.transport import ChatTransport, MessageReaction, reaction_prefix
+from internal.channels.chat.transport import (
+    ChatTransport,
+    MessageReaction,
+    StoredEvent,
+    reaction_prefix,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +36,10 @@ class ReactionFeedback:
         """
         prefix = reaction_prefix(reaction.message_id, reaction.user_id)
         stored = await self._gateway.delivery.list_raw(row.channel, row.app, prefix)
-        events = [await self._transport.parse(raw) for raw in stored]
+        events = [
+            reaction if raw == row.raw else await self._transport.parse(StoredEvent(raw))
+            for raw in stored
+        ]
         known = [each for each in events if isinstance(each, MessageReaction)]
         given = AnswerRating(
             reaction.message_id,

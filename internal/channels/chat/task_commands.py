@@ -102,7 +102,7 @@ async def resume(context: ChatContext, argument: str) -> CommandResult:
 
 async def show_status(context: ChatContext, _argument: str) -> str:
     """Return what runs in the conversation, what commands reach, and the permission mode."""
-    facts = await describe_isolation(context), await describe_mode(context)
+    facts = describe_isolation(context), describe_mode(context)
     return "\n".join([await _work(context), *facts])
 
 

@@ -21,8 +21,6 @@ from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.chat_settings import chat_policy, chat_profile
-from internal.settings.chat import ChatChannelSettings
 
 
 class TaskRouter:
@@ -31,11 +29,10 @@ class TaskRouter:
     def __init__(
         self,
         gateway: Gateway,
-        settings: ChatChannelSettings,
         defaults: TaskDefaults,
         time_zone_of: Callable[[str], str] = lambda _user_id: "",
     ) -> None:
-        self._gateway, self._settings = gateway, settings
+        self._gateway = gateway
         # the configured workspace is the owner's; the tasks of chats get directories of their own
         self._defaults = msgspec.structs.replace(defaults, workspace="")
         self._time_zone_of = time_zone_of
@@ -59,7 +56,7 @@ class TaskRouter:
         principal = message.actor.principal
         submission = self.build(message, text, prompt=prompt, attachments=attachments)
         submission = msgspec.structs.replace(submission, joined=joined)
-        match self._settings.busy_mode_in(message.chat.chat_id):
+        match message.rules.busy_mode:
             case "steer":
                 steered, is_waiting = await self._gateway.steer_or_queue(submission, principal)
                 return steered.run_id, is_waiting or steered.taken_as == "steering"
@@ -98,16 +95,15 @@ class TaskRouter:
 
     def _build_spec(self, message: MessageContext) -> RunSpec:
         """Return the run specification from the configuration and the settings of the chat."""
-        chosen = message.facts.settings
+        rules = message.rules
+        chosen = rules.chosen
         options = TaskOptions(
-            timeout_seconds=self._settings.run_timeout_seconds,
+            timeout_seconds=rules.run_timeout_seconds,
             model=chosen.model or None,
             time_zone=self._time_zone_of(message.incoming.user_id) or None,
         )
-        name = chat_profile(self._defaults, self._settings, message.chat.chat_id, chosen)
-        profile = find_profile(self._defaults, name)
-        ceiling = self._settings.network_in(message.chat.chat_id)
-        policy = chat_policy(self._defaults, profile, ceiling, chosen)
+        name = rules.profile or self._defaults.profile
+        policy = rules.policy(self._defaults, find_profile(self._defaults, name))
         spec = build_run_spec(self._defaults, options, message.actor.principal, name, policy=policy)
         review = chosen.plan_review or spec.plan_review
         return msgspec.structs.replace(spec, plan_review=review)

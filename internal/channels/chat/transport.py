@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+import msgspec
+
 from internal.agent.app.mentions import ChatMember
 from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.answers import AnswerInput
@@ -60,7 +62,8 @@ class ReceivedMessage(NamedTuple):
 
     `message_id` is the same for every delivery of one event. Events of one `chat_id` are processed
     in order; for those without a chat it is what they belong to, such as a message or a user.
-    `sent_at` is the time of a message by the clock of the service, None if unknown.
+    `sent_at` is the time of a message by the clock of the service, None if unknown. `decoded` is
+    `raw` as its transport has decoded it, None if it has not.
     """
 
     message_id: str
@@ -68,6 +71,14 @@ class ReceivedMessage(NamedTuple):
     user_id: str
     raw: str
     sent_at: datetime | None = None
+    decoded: object = None
+
+
+class StoredEvent(msgspec.Struct):
+    """An event as it is stored, decoded at most once: `decoded` is for its transport alone."""
+
+    raw: str
+    decoded: object = None
 
 
 class IncomingMessage(NamedTuple):
@@ -470,13 +481,13 @@ class ChatTransport(Protocol):
     async def close(self) -> None:
         """Release the connections that the other methods use."""
 
-    async def parse(self, raw: str) -> ChatEvent | None:
+    async def parse(self, stored: StoredEvent) -> ChatEvent | None:
         """Return what a stored event says; None if it cannot be read."""
 
-    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+    async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
         """Return an edited message as the service has it, as if it were sent at its edit.
 
-        `edit` is the stored event of the edit, `known` that of the message, "" if there is none.
+        `edit` is the stored event of the edit, `known` that of the message, None if there is none.
         """
 
     async def complete(self, message: IncomingMessage) -> IncomingMessage:

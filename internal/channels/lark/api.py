@@ -28,19 +28,20 @@ from internal.channels.lark.network import (
     read_log_id,
     with_log_id,
 )
-from internal.http_session.messages import (
+from internal.egress.messages import (
     SessionRequest,
     SessionResponse,
     UploadedFile,
     encode_form,
     quoted_url,
 )
+from internal.egress.session_loader import load_sessions
 from internal.normal_forms.time_zones import check_time_zone
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-    from internal.http_session.session import HttpSession
+    from internal.egress.session import HttpSession
 
 INVALID_TOKEN_CODES = frozenset({99991661, 99991663})
 _RATE_LIMIT_CODES = frozenset({99991400, 230020, 11232, 230049, 1000004, 1000005})
@@ -185,7 +186,6 @@ class LarkClient:
 
     def __init__(self, credentials: AppCredentials, clock: Clock) -> None:
         self._credentials, self._clock = credentials, clock
-        self._proxy = credentials.network.proxy_for(credentials.origin)
         self._http: HttpSession | None = None
         self._token, self._valid_until = "", 0.0
         self._token_lock, self._open_lock = asyncio.Lock(), asyncio.Lock()
@@ -238,7 +238,7 @@ class LarkClient:
         for is_first in (True, False):
             token = await self._valid_token()
             async with self._download_step(http):
-                response = await http.send(self._request(call, token), self._proxy)
+                response = await http.send(self._request(call, token))
                 answer = SessionResponse(response.status, response.headers, b"")
                 if answer.is_success and not _is_error_object(answer.headers):
                     return response
@@ -349,7 +349,7 @@ class LarkClient:
         http = await self._session()
         try:
             async with asyncio.timeout(seconds):
-                response = await http.fetch(self._request(call, token), self._proxy)
+                response = await http.fetch(self._request(call, token))
         except http.unsent as error:
             raise LarkUnavailable(f"Lark is unreachable: {self._explain(error)}") from error
         except http.errors as error:
@@ -377,10 +377,9 @@ class LarkClient:
         if self._http is None:
             async with self._open_lock:
                 if self._http is None:
-                    load = self._credentials.network.load_http
-                    session_class, tls = await asyncio.to_thread(load)
-                    self._http = session_class(
-                        tls,
+                    network = self._credentials.network
+                    open_session = await asyncio.to_thread(load_sessions, network.policy)
+                    self._http = open_session(
                         keepalive_seconds=KEEPALIVE_SECONDS,
                         max_connections=sum(_SLOTS.values()) + 1,
                     )

@@ -23,7 +23,7 @@ from internal.channels.chat.transport import (
     SuggestionAction,
     UserAction,
 )
-from internal.channels.lark.greeting_card import CARD_ACTION_EVENT, read_suggestion
+from internal.channels.lark.events import EventEnvelope, LarkClick, suggestion_of
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import (
     ButtonAction,
@@ -45,42 +45,6 @@ CallbackResponse = dict[str, Any]
 """What Lark shows: a toast and optionally another card."""
 
 
-class _Operator(msgspec.Struct):
-    open_id: str = ""
-    tenant_key: str = ""
-
-
-class _Action(msgspec.Struct):
-    value: Any = None
-    form_value: dict[str, Any] | None = None
-
-
-class _Where(msgspec.Struct):
-    open_message_id: str = ""
-    open_chat_id: str = ""
-
-
-class _Event(msgspec.Struct):
-    operator: _Operator
-    action: _Action
-    context: _Where
-
-
-class _Header(msgspec.Struct):
-    event_type: str = ""
-    event_id: str = ""
-    tenant_key: str = ""
-
-
-class _Envelope(msgspec.Struct):
-    header: _Header = msgspec.field(default_factory=_Header)
-    event: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-_envelope = msgspec.json.Decoder(_Envelope)
-_event = msgspec.json.Decoder(_Event)
-
-
 class CardActionHandler:
     """Called in the connection's loop; `on_action` runs in the loop that created the object."""
 
@@ -90,28 +54,22 @@ class CardActionHandler:
         self._responses: TTLCache[str, CallbackResponse] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
         self._running: set[Future[ActionResult]] = set()
 
-    async def handle(self, payload: bytes) -> CallbackResponse | None:
-        """Return the response to a card action; None for any other event, without awaiting.
+    async def handle(self, envelope: EventEnvelope) -> CallbackResponse:
+        """Return the response to a card action.
 
         A response that reports success was stored. May be called again before it returns; while
         many actions are running, others are rejected at once.
         """
-        try:
-            envelope = _envelope.decode(payload)
-        except (msgspec.DecodeError, RecursionError):
-            return None  # the receiver reports malformed events
         header = envelope.header
-        if header.event_type != CARD_ACTION_EVENT:
-            return None
         if header.event_id in self._responses:
             return self._responses[header.event_id]
         try:
-            event = _event.decode(envelope.event)
-        except (msgspec.DecodeError, RecursionError) as error:
+            click = envelope.read_click()
+        except msgspec.DecodeError as error:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
-        action = _read_suggestion(event, header.tenant_key, payload)
-        action = action or _read_action(event, header.tenant_key)
+        action = _read_suggestion(click, envelope)
+        action = action or _read_action(click, header.tenant_key)
         result = self._malformed() if action is None else await self._run(action)
         if result is None:
             return self._toast("error", "click_not_stored")
@@ -150,29 +108,23 @@ class CardActionHandler:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
-def _read_suggestion(event: _Event, tenant_key: str, payload: bytes) -> UserAction | None:
+def _read_suggestion(click: LarkClick, envelope: EventEnvelope) -> UserAction | None:
     """Return the suggested message that was chosen; None for other buttons."""
-    chosen = read_suggestion(
-        event.action.value,
-        card_id=event.context.open_message_id,
-        chat_id=event.context.open_chat_id,
-        open_id=event.operator.open_id,
-        is_external=event.operator.tenant_key != tenant_key,
-    )
-    if chosen is None:
+    if (chosen := suggestion_of(click, envelope.header)) is None:
         return None
-    raw = payload.decode("utf-8", "replace")
-    received = ReceivedMessage(chosen.name, chosen.chat_id, chosen.open_id, raw)
+    received = ReceivedMessage(
+        chosen.name, chosen.chat_id, chosen.open_id, envelope.raw, decoded=chosen
+    )
     return SuggestionAction(received, chosen.text, chosen.is_external)
 
 
-def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
+def _read_action(click: LarkClick, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
-    value, is_external = event.action.value, event.operator.tenant_key != tenant_key
-    who, chat = event.operator.open_id, event.context.open_chat_id
+    value, is_external = click.action.value, click.operator.tenant_key != tenant_key
+    who, chat = click.operator.open_id, click.context.open_chat_id
     with suppress(msgspec.ValidationError):
         run = msgspec.convert(value, RunButtonValue)
-        message = event.context.open_message_id
+        message = click.context.open_message_id
         return RunAction(run.command, run.run, who, chat, message, is_external)
     with suppress(msgspec.ValidationError):
         stop = msgspec.convert(value, StopButton)
@@ -183,14 +135,14 @@ def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | Ru
         return None
 
     def read_answer(question: Question) -> AnswerInput | str:
-        answer = read_card_answer(button, event.action.form_value, question)
+        answer = read_card_answer(button, click.action.form_value, question)
         return answer.phrase if isinstance(answer, InvalidAnswer) else answer
 
     return ChatAction(
         question_id=button.question,
-        user_id=event.operator.open_id,
-        chat_id=event.context.open_chat_id,
-        message_id=event.context.open_message_id,
+        user_id=who,
+        chat_id=chat,
+        message_id=click.context.open_message_id,
         read_answer=read_answer,
         is_external=is_external,
     )

@@ -34,6 +34,7 @@ from internal.channels.chat.transport import (
     RemovedFromChat,
     RunContent,
     SentPost,
+    StoredEvent,
     TransportHealth,
     TransportRejected,
     TransportUnavailable,
@@ -63,14 +64,17 @@ from internal.channels.lark.events import (
     LarkAddition,
     LarkEdit,
     LarkEntry,
+    LarkEvent,
     LarkMenuChoice,
     LarkMessage,
     LarkReaction,
     LarkRecall,
     LarkRemoval,
+    LarkSuggestion,
+    open_event,
     read_event,
+    shown_message,
 )
-from internal.channels.lark.greeting_card import LarkSuggestion, shown_message
 from internal.channels.lark.history.edited import as_received
 from internal.channels.lark.history.message_reader import MessageReader
 from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
@@ -164,10 +168,10 @@ class LarkTransport:
         """Close the HTTP connections."""
         await self._client.close()
 
-    async def parse(self, raw: str) -> ChatEvent | None:
+    async def parse(self, stored: StoredEvent) -> ChatEvent | None:
         """Return what an event says. A group message waits until the bot's identity is known."""
         try:
-            event = read_event(raw)
+            event = _decoded(stored)
         except msgspec.DecodeError:
             return None
         match event:
@@ -182,13 +186,13 @@ class LarkTransport:
             case other:
                 return _chat_event(other)
 
-    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+    async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
         """Return an edited message; the app needs a permission to read it.
 
         Raises:
             TransportRejected: Lark does not show it, or it is not that of a person any more.
         """
-        event, before = read_event(edit), read_event(known) if known else None
+        event, before = _decoded(edit), _decoded(known) if known else None
         if not isinstance(event, LarkEdit):
             raise TransportRejected("the event is not an edit")
         try:
@@ -328,13 +332,27 @@ class LarkTransport:
         """Handle an event, in the connection's loop; return the body of its acknowledgement."""
         if self._actions is None or self._receiver is None:
             return None  # the connection starts after both exist
-        if not self._source.accepts(payload):
+        envelope = open_event(payload)
+        if envelope is not None and not self._source.accepts(envelope.header):
             return None
         self._last_event = rfc3339(datetime.now(UTC))
-        response = await self._actions.handle(payload)
-        if response is None:
-            await self._receiver.receive(payload)
-        return response
+        if envelope is None:
+            return None
+        if envelope.is_click:
+            return await self._actions.handle(envelope)
+        await self._receiver.receive(envelope)
+        return None
+
+
+def _decoded(stored: StoredEvent) -> LarkEvent | None:
+    """Return an event, decoded unless it was before; None for one that is not of a chat.
+
+    Raises:
+        msgspec.DecodeError: it is malformed.
+    """
+    if stored.decoded is None:
+        stored.decoded = read_event(stored.raw)
+    return stored.decoded if isinstance(stored.decoded, LarkEvent) else None
 
 
 def _change(event: LarkEdit | LarkRecall | LarkRemoval) -> ChatEvent:
@@ -378,7 +396,7 @@ def _chat_event(
 def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
     """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
     content = read_content(message.kind, message.content, message.mentions, bot=bot)
-    text = None if content is None else content.text
+    text, files = (None, ()) if content is None else content
     is_carried = message.kind in CARRIED_KINDS
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
@@ -395,7 +413,7 @@ def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessag
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
-        attachments=as_attachments(content.files if content else (), app, message.message_id),
+        attachments=as_attachments(files, app, message.message_id) if files else (),
         forwarded=(text or "") if is_carried else "",
         is_partial=message.kind in PARTIAL_KINDS,
     )

@@ -34,10 +34,11 @@ from internal.channels.lark.network import (
     with_log_id,
 )
 from internal.channels.lark.sdk import load_websocket_client
-from internal.http_session.messages import SessionRequest, quoted_url
+from internal.egress.messages import SessionRequest, quoted_url
+from internal.egress.session_loader import load_sessions
 
 if TYPE_CHECKING:
-    from internal.http_session.session import HttpSession
+    from internal.egress.session import HttpSession
 
 log = logging.getLogger(__name__)
 
@@ -271,7 +272,7 @@ class _ClientSession:
     ) -> None:
         self._network, self._clock, self._timeouts = credentials.network, clock, timeouts
         self._address = ""
-        self._tls: ssl.SSLContext | None = None
+        self._tls: ssl.SSLContext | bool = True
         self.log_id = ""
         """Lark's id of the call that failed, "" if there is none."""
         self._lost = asyncio.Event()
@@ -376,13 +377,13 @@ class _ClientSession:
 
     def _discover(self, url: str, **request: Any) -> Any:
         """Find the address; called by the client in a thread, in place of `requests.post`."""
-        session_class, self._tls = self._network.load_http()
-        return asyncio.run(self._post(session_class, self._tls, url, **request))
+        policy = self._network.policy()
+        self._tls = policy.tls
+        return asyncio.run(self._post(load_sessions(lambda: policy), url, **request))
 
     async def _post(
         self,
-        session_class: "type[HttpSession]",
-        tls: ssl.SSLContext,
+        open_session: "Callable[..., HttpSession]",
         url: str,
         *,
         headers: Mapping[str, str],
@@ -394,10 +395,10 @@ class _ClientSession:
             {**headers, "content-type": "application/json"},
             msgspec.json.encode(json),
         )
-        session = session_class(tls, keepalive_seconds=KEEPALIVE_SECONDS)
+        session = open_session(keepalive_seconds=KEEPALIVE_SECONDS)
         try:
             async with asyncio.timeout(self._timeouts.discovery):
-                response = await session.fetch(request, self._network.proxy_for(url))
+                response = await session.fetch(request)
         finally:
             await session.close()
         self.log_id = read_log_id(response.headers)

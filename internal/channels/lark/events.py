@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -16,10 +16,17 @@ from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage, reaction_prefix
 from internal.channels.lark.api import as_datetime, read_milliseconds
 from internal.channels.lark.content.message_content import Mention
-from internal.channels.lark.greeting_card import CARD_ACTION_EVENT, LarkSuggestion, read_suggestion
 from internal.channels.lark.reactions import rating_of
 
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+CARD_ACTION_EVENT = "card.action.trigger"
 MAX_EVENT_KEY_LENGTH = 100
+MAX_SUGGESTION_LENGTH = 500
+_PLACE = "#"
 _FIRST_MILLISECONDS = 10**11
 """Menu events give seconds; a number from here on is in milliseconds."""
 
@@ -122,6 +129,7 @@ class _Operator(msgspec.Struct, frozen=True):
 
 class _Action(msgspec.Struct, frozen=True):
     value: Any = None
+    form_value: dict[str, Any] | None = None
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -129,10 +137,12 @@ class _Place(msgspec.Struct, frozen=True):
     open_chat_id: str = ""
 
 
-class _Click(msgspec.Struct, frozen=True):
-    operator: _Operator = _Operator()
-    action: _Action = _Action()
-    context: _Place = _Place()
+class LarkClick(msgspec.Struct, frozen=True):
+    """A button or a form of a card that a user activated."""
+
+    operator: _Operator
+    action: _Action
+    context: _Place
 
 
 class EventHeader(msgspec.Struct, frozen=True):
@@ -150,10 +160,6 @@ class _Envelope(msgspec.Struct):
     event: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _HeaderOnly(msgspec.Struct):
-    header: EventHeader = EventHeader()
-
-
 _envelope = msgspec.json.Decoder(_Envelope)
 _event = msgspec.json.Decoder(_Event)
 _edit = msgspec.json.Decoder(_Edit)
@@ -162,7 +168,7 @@ _removal = msgspec.json.Decoder(_Removal)
 _reaction = msgspec.json.Decoder(_Reaction)
 _addition = msgspec.json.Decoder(_Addition)
 _entry = msgspec.json.Decoder(_Entry)
-_click = msgspec.json.Decoder(_Click)
+_click = msgspec.json.Decoder(LarkClick)
 _menu = msgspec.json.Decoder(_Menu, strict=False)
 _REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
 
@@ -320,6 +326,36 @@ class LarkMenuChoice(NamedTuple):
         return f"menu:{self.open_id}:{self.at}:{self.key}"
 
 
+class SuggestionButton(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The payload of a button that suggests a message. It belongs to one chat and grants nothing.
+
+    `number` tells the buttons of a card apart.
+    """
+
+    suggest: str
+    number: int
+    chat: str
+    direct: bool
+
+
+class LarkSuggestion(NamedTuple):
+    """A suggested message that the user `open_id` chose; `at` is in milliseconds since 1970."""
+
+    card_id: str
+    chat_id: str
+    open_id: str
+    text: str
+    direct: bool
+    number: int
+    is_external: bool
+    at: int | None = None
+
+    @property
+    def name(self) -> str:
+        """An id in which the card's message comes first; each user chooses a button once."""
+        return f"{self.card_id}{_PLACE}{self.open_id}:{self.number}"
+
+
 LarkEvent = (
     LarkMessage
     | LarkEdit
@@ -333,14 +369,74 @@ LarkEvent = (
 )
 
 
+def shown_message(message_id: str) -> str:
+    """Return the message of Lark that a stored event belongs to; "" for a choice in the menu.
+
+    That of a suggested message is the card with its button.
+    """
+    return "" if message_id.startswith("menu:") else message_id.partition(_PLACE)[0]
+
+
+class EventEnvelope:
+    """An event of the service: its header, and its content, which is decoded when it is read."""
+
+    def __init__(self, payload: bytes | str) -> None:
+        """Decode the header.
+
+        Raises:
+            msgspec.DecodeError: The payload is not an event.
+        """
+        self._decoded = _decode(_envelope.decode, payload)
+        self.raw = payload if isinstance(payload, str) else payload.decode("utf-8", "replace")
+        """The event as it is stored."""
+        self.header = self._decoded.header
+        self.is_click = self.header.event_type == CARD_ACTION_EVENT
+
+    def read(self) -> LarkEvent | None:
+        """Return what an event of a chat says, None for other events.
+
+        Raises:
+            msgspec.DecodeError: It lacks required ids, or is malformed.
+        """
+        return _decode(_read_envelope, self._decoded)
+
+    def read_click(self) -> LarkClick:
+        """Return a click on a card.
+
+        Raises:
+            msgspec.DecodeError: It is malformed.
+        """
+        return _decode(_click.decode, self._decoded.event)
+
+
 def read_event(payload: bytes | str) -> LarkEvent | None:
     """Return what an event of a chat says, None for other events.
 
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
     """
+    return EventEnvelope(payload).read()
+
+
+def open_event(payload: bytes) -> EventEnvelope | None:
+    """Return an event that arrived; None for a malformed one, of which the log tells.
+
+    That one is acknowledged: a second delivery would not differ.
+    """
     try:
-        return _read_envelope(_envelope.decode(payload))
+        return EventEnvelope(payload)
+    except msgspec.DecodeError as error:
+        _log_malformed(error)
+        return None
+
+
+def _log_malformed(error: msgspec.DecodeError) -> None:
+    log.warning("malformed event", extra={"reason": truncate_line(str(error), 200)})
+
+
+def _decode(decode: Callable[[A], T], content: A) -> T:
+    try:
+        return decode(content)
     except RecursionError as error:
         raise msgspec.DecodeError("the event is nested too deep") from error
 
@@ -432,16 +528,37 @@ def _read_menu_choice(envelope: _Envelope) -> LarkMenuChoice:
 
 
 def _read_suggestion(envelope: _Envelope) -> LarkSuggestion | None:
-    event, header = _click.decode(envelope.event), envelope.header
+    return suggestion_of(_click.decode(envelope.event), envelope.header)
+
+
+def suggestion_of(click: LarkClick, header: EventHeader) -> LarkSuggestion | None:
+    """Return the suggested message that was chosen; None for other buttons."""
     chosen = read_suggestion(
-        event.action.value,
-        card_id=event.context.open_message_id,
-        chat_id=event.context.open_chat_id,
-        open_id=event.operator.open_id,
-        is_external=event.operator.tenant_key != header.tenant_key,
+        click.action.value,
+        card_id=click.context.open_message_id,
+        chat_id=click.context.open_chat_id,
+        open_id=click.operator.open_id,
+        is_external=click.operator.tenant_key != header.tenant_key,
     )
     at = read_milliseconds(header.create_time)
     return None if chosen is None else chosen._replace(at=at)
+
+
+def read_suggestion(
+    value: Any, *, card_id: str, chat_id: str, open_id: str, is_external: bool
+) -> LarkSuggestion | None:
+    """Return the suggestion of a click; None for other buttons and for a card of another chat."""
+    try:
+        button = msgspec.convert(value, SuggestionButton)
+    except msgspec.ValidationError:
+        return None
+    text = button.suggest.strip()
+    is_valid = bool(card_id and open_id and text) and len(text) <= MAX_SUGGESTION_LENGTH
+    if not is_valid or button.chat != chat_id:
+        return None
+    return LarkSuggestion(
+        card_id, chat_id, open_id, text, button.direct, button.number, is_external
+    )
 
 
 _READERS: dict[str, Callable[[_Envelope], LarkEvent | None]] = {
@@ -482,9 +599,6 @@ def _open_id(ids: _Ids | None) -> str:
     return (ids.open_id if ids is not None else None) or ""
 
 
-log = logging.getLogger(__name__)
-
-_header = msgspec.json.Decoder(_HeaderOnly)
 _MAX_REPORTED = 256
 
 
@@ -499,12 +613,8 @@ class EventSource:
         self._app_id = app_id
         self._reported: LRUCache[tuple[str, str], bool] = LRUCache(_MAX_REPORTED)
 
-    def accepts(self, payload: bytes) -> bool:
+    def accepts(self, header: EventHeader) -> bool:
         """Return False for an event of another app or tenant; each source is logged once."""
-        try:
-            header = _header.decode(payload).header
-        except (msgspec.DecodeError, RecursionError):
-            return True  # the receiver reports malformed events
         if header.app_id == self._app_id and header.tenant_key:
             self.tenant_key = self.tenant_key or header.tenant_key
             if header.tenant_key == self.tenant_key:
@@ -537,7 +647,7 @@ class EventReceiver:
         self._storing = 0
         self._overdue: Future[Any] | None = None
 
-    async def receive(self, payload: bytes) -> None:
+    async def receive(self, envelope: EventEnvelope) -> None:
         """Store an event of a chat; others are ignored, such as reactions that rate nothing.
 
         May be called again before it returns. Messages are stored in call order: nothing is awaited
@@ -548,15 +658,16 @@ class EventReceiver:
                 wait, it is raised at once, so that memory stays bounded.
         """
         try:
-            event = read_event(payload)
+            event = envelope.read()
         except msgspec.DecodeError as error:
-            log.warning("malformed event", extra={"reason": truncate_line(str(error), 200)})
+            _log_malformed(error)
             return
         if event is None or event.name in self._known:
             return
-        raw = payload.decode("utf-8", "replace")
         sent_at = as_datetime(event.created) if isinstance(event, LarkMessage) else None
-        received = ReceivedMessage(event.name, event.chat_id, event.open_id, raw, sent_at)
+        received = ReceivedMessage(
+            event.name, event.chat_id, event.open_id, envelope.raw, sent_at, event
+        )
         await self._store(received)
         self._known[event.name] = True
 

@@ -3,19 +3,16 @@
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
 
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import TransportUnavailable
-from internal.normal_forms.addresses import is_loopback, reached_host
-
-if TYPE_CHECKING:
-    from internal.http_session.session import HttpSession
+from internal.egress.certificates import public_and_own_certificates, public_certificates
+from internal.egress.policy import EgressPolicy
+from internal.egress.proxies import Proxies
 
 KEEPALIVE_SECONDS = 30.0
 """How long an unused connection for REST stays open."""
@@ -42,13 +39,12 @@ class LarkNetwork(NamedTuple):
     def proxy_for(self, url: str) -> str | None:
         """Return the URL of the proxy for a request, None for none."""
         parts = urlsplit(url)
-        host = parts.hostname or ""
-        if not self.proxy or is_loopback(host):
-            return None
-        reached = reached_host(host)
-        where = reached if parts.port is None else f"{reached}:{parts.port}"
-        excluded = {"no": ",".join(self.no_proxy)}
-        return None if proxy_bypass_environment(where, excluded) else self.proxy
+        port = parts.port or (443 if parts.scheme in {"https", "wss"} else 80)
+        return self._proxies.find(parts.scheme, parts.hostname or "", port)
+
+    @property
+    def _proxies(self) -> Proxies:
+        return Proxies({"all": self.proxy, "no": ",".join(self.no_proxy)})
 
     def tls_context(self) -> ssl.SSLContext:
         """Return a TLS context that verifies servers. Must not be changed. Reads files.
@@ -57,26 +53,18 @@ class LarkNetwork(NamedTuple):
             TransportUnavailable: `ca_file` cannot be read or contains no certificate.
         """
         if self.ca_file is None:
-            return _public_context(ssl.get_default_verify_paths())
-        context = _make_context()
+            return public_certificates()
         try:
-            context.load_verify_locations(self.ca_file)
+            return public_and_own_certificates(self.ca_file)
         except (OSError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or "it contains no PEM certificate"
             raise TransportUnavailable(
                 f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
             ) from error
-        return context
 
-    def load_http(self) -> "tuple[type[HttpSession], ssl.SSLContext]":
-        """Return what opens HTTP connections. Imports aiohttp and reads files.
-
-        Raises:
-            TransportUnavailable: as `tls_context`.
-        """
-        from internal.http_session.session import HttpSession  # noqa: PLC0415  # imports aiohttp
-
-        return HttpSession, self.tls_context()
+    def policy(self) -> EgressPolicy:
+        """Return the way of HTTP requests; reads files and raises as `tls_context`."""
+        return EgressPolicy(self.tls_context(), self._proxies)
 
     def explain(self, error: BaseException, url: str) -> str:
         """Return why a request failed, and which setting may be wrong."""
@@ -95,24 +83,6 @@ class LarkNetwork(NamedTuple):
             if not names.isdisjoint({"ProxyError", "ClientHttpProxyError"}):
                 return f"the proxy refused{via}: {_line(cause)}; check channels.lark.proxy"
         return _line(error) + via
-
-
-@lru_cache(maxsize=1)
-def _public_context(_paths: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
-    """Return the context of the public certificates; those of the system are at the paths.
-
-    It takes 50 ms to read them, so REST, discovery and each reconnection share one context.
-    """
-    return _make_context()
-
-
-def _make_context() -> ssl.SSLContext:
-    import certifi  # noqa: PLC0415  # imported only if Lark is enabled
-
-    context = ssl.create_default_context(cafile=certifi.where())
-    context.set_alpn_protocols(["http/1.1"])
-    context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
-    return context
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -87,7 +87,7 @@ class UnknownPath:
         message = f"The path {path[:80]} does not exist."
         if is_model_api(path) and self._of_openai:
             message += f" Of OpenAI's API there are: {', '.join(self._of_openai)}."
-        raise HttpError(404, "not_found", message)
+        raise HttpError(404, "not_found", message, reason_code="no_path", path=path[:80])
 
 
 class Resource:

@@ -188,7 +188,11 @@ def errors_of_created_run(headers: Mapping[str, str] | None = None) -> Generator
         known = to_http_error(error)
         retry = {} if known.status in _WORTH_REPEATING else {RETRY_HEADER: "false"}
         given = {**known.headers, **retry, **(headers or {})}
-        raise HttpError(known.status, known.code, str(known), given) from error
+        raise HttpError(
+            *(known.status, known.code, str(known), given),
+            reason_code=known.reason_code,
+            **known.params,
+        ) from error
 
 
 def _stops_on_disconnect(request: ApiRequest[Any, Any]) -> bool:

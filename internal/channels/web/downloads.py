@@ -112,5 +112,12 @@ def _part(context: RequestContext, size: int, etag: str) -> tuple[int, int]:
         start, end = max(0, size - int(last)), size
     if start >= end:
         message = f"The file has {size:,} bytes."
-        raise HttpError(416, "range", message, {"content-range": f"bytes */{size}"})
+        raise HttpError(
+            416,
+            "range",
+            message,
+            {"content-range": f"bytes */{size}"},
+            reason_code="byte_range",
+            size=size,
+        )
     return start, end

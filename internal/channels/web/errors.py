@@ -1,8 +1,10 @@
 """HTTP errors and their JSON body."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from internal.agent.domain.errors import (
@@ -20,6 +22,7 @@ from internal.agent.domain.errors import (
     WrittenEarlier,
     WrongHash,
 )
+from internal.i18n.file_reasons import find_reason
 
 RETRY_HEADER = "x-should-retry"
 """Header of errors that says whether client libraries should send the request again."""
@@ -29,20 +32,34 @@ class HttpError(RequestError):
     """An error with its HTTP status, a machine-readable code and additional headers."""
 
     def __init__(
-        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        /,
+        *,
+        reason_code: str = "",
+        **params: str | int,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, reason_code=reason_code, **params)
         self.status = status
         self.code = code
         self.headers = headers or {}
 
 
-class ErrorDetail(msgspec.Struct, frozen=True):
-    """What went wrong: `code` for programs, `message` for people."""
+class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong: `code` for programs, `message` for people.
+
+    `reason_code` identifies the message, for texts in other languages, and `params` are its
+    variable parts. Both are absent if the message is only for this one.
+    """
 
     code: str
     message: str
     request_id: str
+    reason_code: str | UnsetType = UNSET
+    params: dict[str, str | int] | UnsetType = UNSET
 
 
 class HttpErrorBody(msgspec.Struct, frozen=True):
@@ -51,7 +68,7 @@ class HttpErrorBody(msgspec.Struct, frozen=True):
     error: ErrorDetail
 
 
-class ModelApiErrorDetail(ErrorDetail, frozen=True):
+class ModelApiErrorDetail(ErrorDetail, frozen=True, kw_only=True):
     """An error as clients of OpenAI's API read it: with its `type`, and the field that it is about.
 
     The field is in the message only.
@@ -94,11 +111,24 @@ def to_http_error(error: Exception) -> HttpError:
             504, "timeout", "The request timed out. It may still have been carried out."
         )
     if isinstance(error, LarkspurError):
+        reason_code, params = _reason(error)
         for kind, status, code in _STATUS_CODES:
             if isinstance(error, kind):
                 headers = {"connection": "close"} if kind is FileTooLarge else None  # unread body
-                return HttpError(status, code, str(error), headers)
+                return HttpError(
+                    *(status, code, str(error), headers),
+                    reason_code=reason_code,
+                    **params,
+                )
     return HttpError(500, "internal", "Internal server error. See the server log for details.")
+
+
+def _reason(error: LarkspurError) -> tuple[str, Mapping[str, str | int]]:
+    """Return the reason code of an error and its variable parts."""
+    if isinstance(error, DocumentUnreadable):
+        # its sentence comes from a child process, so that it is found in the catalogue of these
+        return find_reason(str(error)) or ("", {})
+    return error.reason_code, error.params
 
 
 def is_model_api(path: str) -> bool:
@@ -115,11 +145,13 @@ def error_type(status: int) -> str:
 def error_response(error: HttpError, request_id: str, path: str = "") -> Response:
     """Return the JSON response for an error at a path."""
     body: HttpErrorBody | ModelApiErrorBody
+    said: dict[str, Any] = {"code": error.code, "message": str(error), "request_id": request_id}
     if is_model_api(path):
-        kind = error_type(error.status)
-        body = ModelApiErrorBody(ModelApiErrorDetail(error.code, str(error), request_id, kind))
+        body = ModelApiErrorBody(ModelApiErrorDetail(**said, type=error_type(error.status)))
     else:
-        body = HttpErrorBody(ErrorDetail(error.code, str(error), request_id))
+        if error.reason_code:
+            said |= {"reason_code": error.reason_code, "params": dict(error.params)}
+        body = HttpErrorBody(ErrorDetail(**said))
     return Response(
         msgspec.json.encode(body),
         error.status,

@@ -207,6 +207,8 @@ class EventStreams:
                 "too_many_streams",
                 f"The limit of {limit} open event streams is reached. Close one and try again.",
                 {"retry-after": "5"},
+                reason_code="too_many_streams",
+                limit=limit,
             )
         self._count[principal_id] += 1
         try:

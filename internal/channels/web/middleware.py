@@ -338,6 +338,8 @@ class RateLimiter:
                 "too_many_requests",
                 f"Too many requests. Try again in {wait} s.",
                 {"retry-after": str(wait)},
+                reason_code="too_many_requests",
+                seconds=wait,
             )
         self._buckets[key] = (left - 1, now)
 

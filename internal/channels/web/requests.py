@@ -164,6 +164,8 @@ def _too_slow(seconds: float) -> HttpError:
         "timeout",
         f"The request body was not received within {seconds:g} s.",
         {"connection": "close"},
+        reason_code="body_timeout",
+        seconds=round(seconds),
     )
 
 
@@ -174,6 +176,8 @@ def _too_large(max_bytes: int) -> HttpError:
         "too_large",
         f"The request body exceeds {max_bytes:,} bytes.",
         {"connection": "close"},
+        reason_code="body_too_large",
+        limit=max_bytes,
     )
 
 
@@ -199,11 +203,19 @@ def decode_body(body: bytes, model: type[T]) -> T:
         # msgspec silently takes the last of two equal keys
         json.loads(body, object_pairs_hook=_reject_duplicates)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"Invalid request body: {error}.") from error
+        raise InvalidRequest(
+            f"Invalid request body: {error}.", reason_code="body_invalid", detail=str(error)
+        ) from error
     except RecursionError as error:
-        raise InvalidRequest("The request body is nested too deeply.") from error
+        raise InvalidRequest(
+            "The request body is nested too deeply.", reason_code="body_too_deep"
+        ) from error
     except ValueError as error:  # DecodeError, UnicodeDecodeError
-        raise InvalidRequest(f"The request body is not valid JSON in UTF-8: {error}.") from error
+        raise InvalidRequest(
+            f"The request body is not valid JSON in UTF-8: {error}.",
+            reason_code="body_not_json",
+            detail=str(error),
+        ) from error
     return decoded
 
 
@@ -225,7 +237,11 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequest(f"The request body contains the field {duplicate[:80]} twice.")
+        raise InvalidRequest(
+            f"The request body contains the field {duplicate[:80]} twice.",
+            reason_code="field_twice",
+            field=duplicate[:80],
+        )
 
 
 def decode_query(scope: Scope, model: type[T]) -> T:
@@ -243,11 +259,21 @@ def decode_query(scope: Scope, model: type[T]) -> T:
         )
         parameters = dict(pairs)
         if len(parameters) < len(pairs):
-            raise InvalidRequest("The query string contains a parameter twice.")
+            raise InvalidRequest(
+                "The query string contains a parameter twice.", reason_code="parameter_twice"
+            )
         return msgspec.convert(parameters, model, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"Invalid query parameters: {error}.") from error
+        raise InvalidRequest(
+            f"Invalid query parameters: {error}.", reason_code="query_invalid", detail=str(error)
+        ) from error
     except UnicodeError as error:
-        raise InvalidRequest("The query string is not valid UTF-8.") from error
+        raise InvalidRequest(
+            "The query string is not valid UTF-8.", reason_code="query_not_utf8"
+        ) from error
     except ValueError as error:
-        raise InvalidRequest(f"The query string cannot be parsed: {error}.") from error
+        raise InvalidRequest(
+            f"The query string cannot be parsed: {error}.",
+            reason_code="query_unreadable",
+            detail=str(error),
+        ) from error

@@ -1,25 +1,22 @@
 """Sends the requests that try an address, without following redirects. Imports aiohttp (0.2 s)."""
 
 import asyncio
-import errno
-import socket
-import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 from yarl import URL
 
-from internal.http_session.messages import SessionRequest
-from internal.http_session.session import HttpSession
+from internal.egress.failures import explain
+from internal.egress.messages import SessionRequest
+from internal.egress.policy import provider_policy
+from internal.egress.session import HttpSession
 from internal.llm.addresses.model_list import parse_models, parse_windows
 from internal.llm.addresses.variants import WireFormat, place_of
 from internal.llm.lenient_json import decode_json, one_line
-from internal.llm.network import load_proxies, tls_context
 from internal.llm.server_answers import AddressAnswer, AnswerKind, is_login_path, judge
-from internal.llm.transport import ApiKey
+from internal.llm.transport import HEADERS, ApiKey
 from internal.normal_forms.urls import join_url
 
 CONNECT_SECONDS = 4.0
@@ -30,12 +27,6 @@ _MAX_OTHER_BYTES = 256 * 1024
 _API_VERSION = "2023-06-01"  # every server of the format knows it, and its list is the same
 _LISTS: Mapping[WireFormat, str] = {"openai": "/models", "anthropic": "/v1/models?limit=1000"}
 _REPLIES: Mapping[WireFormat, str] = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
-_HEADERS = {
-    "accept": "application/json",
-    "accept-encoding": "gzip, deflate",
-    "user-agent": "Larkspur",
-}
-_BROKEN = (aiohttp.ClientError, OSError, ValueError)
 
 
 class AddressProber:
@@ -56,11 +47,10 @@ class AddressProber:
         self._answer_seconds = answer_seconds
 
     async def __aenter__(self) -> Self:
-        self._proxies = load_proxies()
         self._session = HttpSession(
-            tls_context(),
+            provider_policy(),
             keepalive_seconds=self._answer_seconds,
-            timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
+            connect_seconds=CONNECT_SECONDS,
         )
         return self
 
@@ -108,49 +98,35 @@ class AddressProber:
         with_key: bool,
         body: bytes | None = None,
     ) -> AddressAnswer:
-        headers = dict(_HEADERS)
+        headers = dict(HEADERS)
         if wire == "anthropic":
             headers["anthropic-version"] = _API_VERSION
         if body is not None:
             headers["content-type"] = "application/json"
-        if with_key and self._key:
-            key = self._key.reveal()
-            is_bearer = self._key_header == "authorization"
-            headers[self._key_header] = f"Bearer {key}" if is_bearer else key
+        if with_key:
+            headers |= self._key.header(self._key_header)
         request = SessionRequest(method, URL(url, encoded=True), headers, body)
         try:
             async with asyncio.timeout(self._answer_seconds):
                 return await self._exchange(request, url)
-        except _BROKEN as error:
+        except HttpSession.errors as error:
             kind, reason = _cause(error)
             return AddressAnswer(kind, 0, one_line(reason, 120))
 
     async def _exchange(self, request: SessionRequest, url: str) -> AddressAnswer:
-        place = place_of(url)
-        proxy = self._proxies.find(place.scheme, place.host, request.url.port or 0)
-        response = await self._session.send(request, proxy)
-        try:
-            is_list = request.method == "GET" and response.status == HTTPStatus.OK
-            content = await _read(response, MAX_LIST_BYTES if is_list else _MAX_OTHER_BYTES)
-        finally:
-            response.close()
-        models = parse_models(content) if is_list else None
+        max_bytes = MAX_LIST_BYTES if request.method == "GET" else _MAX_OTHER_BYTES
+        response = await self._session.fetch(request, max_bytes)
+        is_list = request.method == "GET" and response.status == HTTPStatus.OK
+        models = parse_models(response.body) if is_list else None
         if models is not None:
-            windows = parse_windows(content)
+            windows = parse_windows(response.body)
             return AddressAnswer("models", response.status, models=models, windows=windows)
         try:
-            body = decode_json(content)
+            body = decode_json(response.body)
         except (ValueError, RecursionError):
-            body = content.decode("utf-8", "replace")
+            body = response.body.decode("utf-8", "replace")
         answer = judge(response.status, response.headers, body)
         return _redirected(answer, url) if answer.kind == "redirect" else answer
-
-
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    body = bytearray()
-    while len(body) < limit and (chunk := await response.content.readany()):
-        body += chunk
-    return bytes(body[:limit])
 
 
 def _redirected(answer: AddressAnswer, url: str) -> AddressAnswer:
@@ -164,45 +140,15 @@ def _redirected(answer: AddressAnswer, url: str) -> AddressAnswer:
     return answer._replace(detail=one_line(target, 200))
 
 
-# the first that fits counts: most are kinds of OSError
-_CAUSES: tuple[tuple[type[Exception], AnswerKind, str], ...] = (
-    (aiohttp.ClientConnectorSSLError, "no_tls", ""),
-    (TimeoutError, "silent", ""),
-    (aiohttp.ClientSSLError, "no_tls", ""),
-    (ssl.SSLError, "no_tls", ""),
-    (aiohttp.InvalidURL, "unusable", ""),
-    (aiohttp.ClientPayloadError, "closed", "the answer breaks off"),
-    (aiohttp.ClientResponseError, "closed", "this is not HTTP"),
-)
-
-
 def _cause(error: Exception) -> tuple[AnswerKind, str]:
     """Return the kind of a connection's failure, and its reason."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            inner = error.certificate_error
-            return "certificate", getattr(inner, "verify_message", "") or str(inner)
-        case aiohttp.ClientHttpProxyError():
-            return "proxy", f"{error.status} {error.message}"
-        case aiohttp.ClientProxyConnectionError():
-            return "proxy", _reason(error.os_error)
-        case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError):
-            return _system_cause(error.os_error)
-        case ValueError() if not isinstance(error, aiohttp.ClientError):  # an unusable proxy
-            return "unusable", str(error)
+    kind, reason = explain(error)
+    match kind:
+        case "not_http" | "large_head" | "broken_off":
+            return "closed", reason
+        case "refused" | "unknown_host" | "no_tls" | "silent":
+            return kind, ""  # the kind says it
+        case "unreachable" | "closed":
+            return kind, reason.lower()
         case _:
-            pass
-    fitting = ((cause, reason) for kind, cause, reason in _CAUSES if isinstance(error, kind))
-    return next(fitting, ("closed", _reason(error) if isinstance(error, OSError) else ""))
-
-
-def _system_cause(error: OSError) -> tuple[AnswerKind, str]:
-    if isinstance(error, socket.gaierror):
-        return "unknown_host", ""
-    if error.errno == errno.ECONNREFUSED:
-        return "refused", ""
-    return "unreachable", _reason(error)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or "").lower()
+            return kind, reason

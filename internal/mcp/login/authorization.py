@@ -22,7 +22,7 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 
 from internal.agent.domain.text import escape_hidden, find_invisible, truncate_line
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.http_transport import CheckedTransport
+from internal.mcp.http_transport import ServerTransport
 from internal.mcp.limits import ServerFailure
 from internal.normal_forms.urls import join_url, split_url
 
@@ -46,7 +46,7 @@ class AuthorizationRequests:
         transport: connects to checked addresses.
     """
 
-    def __init__(self, definition: ServerDefinition, transport: CheckedTransport) -> None:
+    def __init__(self, definition: ServerDefinition, transport: ServerTransport) -> None:
         self._issuer = definition.issuer
         self._schemes = {"https", urlsplit(definition.url).scheme}
         self._url = definition.url

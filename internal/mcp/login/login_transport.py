@@ -7,7 +7,7 @@ import httpx2
 
 from internal.agent.domain.errors import LarkspurError
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.http_transport import CheckedTransport, error_response
+from internal.mcp.http_transport import ServerTransport, error_response
 from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.authorization import AuthorizationRequests, LoginFailure
 from internal.mcp.login.sign_in import has_expired, obtain_with_secret, renew
@@ -27,7 +27,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(
-        self, definition: ServerDefinition, store: TokenStore, transport: CheckedTransport
+        self, definition: ServerDefinition, store: TokenStore, transport: ServerTransport
     ) -> None:
         self._definition, self._store, self._transport = definition, store, transport
         self._requests = AuthorizationRequests(definition, transport)

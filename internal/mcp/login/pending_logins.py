@@ -81,12 +81,16 @@ class PendingLogins:
         if waiting is None or waiting.done() or task is None:
             raise NotFound(
                 "No sign-in waits for this answer: it has been used, or is older than"
-                f" {self._seconds / 60:g} minutes. Start it again."
+                f" {self._seconds / 60:g} minutes. Start it again.",
+                reason_code="no_sign_in",
+                minutes=round(self._seconds / 60),
             )
         waiting.set_result(answer)
         await asyncio.wait({task})
         if task.cancelled():
-            raise NotFound("The sign-in was given up. Start it again.")
+            raise NotFound(
+                "The sign-in was given up. Start it again.", reason_code="sign_in_given_up"
+            )
         task.result()
         return who[0]
 

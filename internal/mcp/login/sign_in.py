@@ -19,7 +19,7 @@ from mcp.shared.auth import (
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.mcp import LoginAnswer
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.http_transport import CheckedTransport
+from internal.mcp.http_transport import ServerTransport
 from internal.mcp.login.authorization import (
     MAX_REASON_CHARS,
     AuthorizationRequests,
@@ -89,7 +89,7 @@ class _ExpiredProvider(OAuthClientProvider):
 
 async def sign_in(
     definition: ServerDefinition,
-    transport: CheckedTransport,
+    transport: ServerTransport,
     redirect_uri: str,
     authorize: Authorize,
 ) -> StoredLogin:

@@ -145,9 +145,11 @@ def statement_error(error: BaseException, query: str) -> StoreError | RequestErr
     PostgreSQL limits the values in an index to about 2,700 bytes: `InvalidRequest`.
     """
     if isinstance(error, asyncpg.UniqueViolationError):
-        return Conflict(f"It exists already ({_words(error)}).")
+        return Conflict(f"It exists already ({_words(error)}).", reason_code="exists_already")
     if isinstance(error, asyncpg.ProgramLimitExceededError):
-        return InvalidRequest("A key or a rule is too long for the database: shorten it.")
+        return InvalidRequest(
+            "A key or a rule is too long for the database: shorten it.", reason_code="key_too_long"
+        )
     return StoreError(f"The statement {query} failed: {_words(error)}.")
 
 

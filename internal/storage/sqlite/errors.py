@@ -77,7 +77,7 @@ def cannot_open(error: OSError, path: Path) -> StoreUnavailable:
 def statement_error(error: sqlite3.Error, query: str) -> StoreError | Conflict:
     """Return the error for a failed statement: `Conflict` for a duplicate key."""
     if code_of(error) in _DUPLICATE_CODES:
-        return Conflict(f"It exists already ({error}).")
+        return Conflict(f"It exists already ({error}).", reason_code="exists_already")
     return StoreError(f"The statement {query} failed: {error}.")
 
 

@@ -187,7 +187,9 @@ class BackgroundCommandPool:
     def _missing(command_id: str) -> NoReturn:
         raise NotFound(
             f"There is no background command {command_id[:40]!r}: it ended with its run, with"
-            " its session or when Larkspur stopped."
+            " its session or when Larkspur stopped.",
+            reason_code="no_command",
+            command=command_id[:40],
         )
 
 

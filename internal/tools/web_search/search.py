@@ -11,7 +11,7 @@ from typing import NamedTuple
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.runtime import Clock
 from internal.search_providers.provider import SearchProvider, SearchQuery, SearchResult
-from internal.tools.http_client import Fetcher, HttpRequest, HttpResponse, describe_status
+from internal.tools.http_client import Fetcher, HttpResponse, describe_status
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.cache import AnswerCache, CacheStatistics
 from internal.tools.web_search.results import clean
@@ -100,7 +100,7 @@ class WebSearch:
             raise ToolError(f"it asked for a pause, which lasts {seconds} s more")
         request = provider.request(query)
         response = await self._fetcher.send(
-            HttpRequest(PublicUrl.parse(request.url), request.headers, request.body)
+            PublicUrl.parse(request.url), request.headers, request.body
         )
         self._check(provider, response)
         return clean(query, provider.read(response.body))

@@ -185,6 +185,7 @@ async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None
         cancelled = events[-1]
         assert cancelled["event"] == "workflow.result.cancelled"
         assert cancelled["payload"]["requested_via"] == "web"
+        assert cancelled["payload"]["reason_code"] == "stopped"
         assert (await here.run(made)).status == "cancelled"
         with pytest.raises(Conflict, match="ended"):
             await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")

@@ -20,15 +20,15 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.capabilities.archives import ArchivesCapability
+from internal.agent.capabilities.capability import Capability, Moment, RunEnded
 from internal.agent.capabilities.changed_files import ChangedFilesCapability
+from internal.agent.capabilities.endings import ENDINGS, AttemptEnd, Ending
 from internal.agent.capabilities.output_files import OutputFilesCapability
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.capabilities.worktrees import WorktreesCapability
 from internal.agent.domain.chats import InboundMessage
-from internal.agent.domain.errors import RunHandedOver
+from internal.agent.domain.errors import RunHandedOver, RunStopped
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Question
-from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.store.database import Database, Write
@@ -64,7 +64,21 @@ def change_recorder(here: Core, services: RunServices) -> ChangeRecorder:
     )
 
 
-def capabilities(here: Core, services: RunServices) -> Capabilities:
+class Committed(Capability):
+    """Keeps the endings that are stored, and the moments that are told."""
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self.moments: list[Moment] = []
+
+    def committed(self, _run: RunContext, ending: Ending, /) -> None:
+        self.endings.append(ending)
+
+    async def observe(self, _run: RunContext, moment: Moment, /) -> None:
+        self.moments.append(moment)
+
+
+def capabilities(here: Core, services: RunServices, committed: Committed) -> Capabilities:
     """Return the capabilities that store something with the end of a run."""
     artifacts = artifact_recorder(here, services)
     return Capabilities(
@@ -73,6 +87,7 @@ def capabilities(here: Core, services: RunServices) -> Capabilities:
             WorktreesCapability(artifacts),
             ChangedFilesCapability(change_recorder(here, services)),
             ArchivesCapability(here.services.keeper),
+            committed,
         )
     )
 
@@ -83,20 +98,15 @@ class LateCompleter(RunCompleter):
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
         services = here.services.coordinator.services
         recipients = here.services.question_recipients
-        super().__init__(services, capabilities(here, services), recipients=recipients)
+        self.committed = Committed()
+        chosen = capabilities(here, services, self.committed)
+        super().__init__(services, chosen, recipients=recipients)
         self._before = before
 
-    async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
-        await self._before()
-        await super().end(context, turn, outcome)
-
-    async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
-        await self._before()
-        await super().pause(context, turn, question)
-
-    async def hand_over(self, context: RunContext, turn: Turn | None) -> None:
-        await self._before()
-        await super().hand_over(context, turn)
+    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> AttemptEnd:
+        if not isinstance(end, RunStopped):
+            await self._before()
+        return await super().complete(context, turn, end)
 
 
 async def claim(here: Core, made: Submitted, owner: str, lease_until: str = LONG) -> ActiveRun:
@@ -121,7 +131,7 @@ async def execute(
         resumer=built._resumer,
         completer=completer,
         recovery=make_recovery(here.services),
-        capabilities=built._capabilities,
+        capabilities=completer._capabilities,
         host=built._host,
     )
     await coordinator.execute_task(active)
@@ -170,6 +180,9 @@ async def test_a_stop_before_the_end_is_stored_cancels_the_run_and_drops_its_ste
         late = LateCompleter(here, partial(steer_and_stop, here, made))
         await execute(here, await claim(here, made, "here"), late)
         await check_stopped(here, made, ["paint", "Painted."])
+        assert late.committed.endings == [ENDINGS[RunStopped]]
+        (told,) = (each for each in late.committed.moments if isinstance(each, RunEnded))
+        assert told.outcome.stop_reason == "user_stop", "hooks are told what is stored"
         assert (await here.run(made)).answer == "Painted."
         assert [each.id for each in await tasks(here, made)] == [made.task_id]
 
@@ -292,7 +305,7 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             watched = replace(services, database=database)
             completer = RunCompleter(
                 watched,
-                capabilities(here, watched),
+                capabilities(here, watched, Committed()),
                 recipients=here.services.question_recipients,
             )
             await execute(here, await claim(here, made, "here"), completer, watched)

@@ -223,6 +223,7 @@ async def test_a_subtask_asks_where_its_root_was_asked(home: Path) -> None:
 
         await here.until(made.session_id, is_asked)
         assert asked[0]["asked_by"] == "task 1"
+        assert asked[0]["asker_number"] == 1
         await here.answer(asked[0]["question_id"], "text", "in the garden")
         events = await here.end_of(made)
     assert events[-1]["payload"]["final_answer"] == "found"

@@ -12,8 +12,8 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.domain.chats import AcceptedMessage, DeadLetter, InboundMessage
 from internal.agent.domain.errors import FilesUnavailable
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.inbox_worker import MAX_ATTEMPTS
-from internal.channels.chat.transport import ChatTransport, TransportUnavailable
+from internal.channels.chat.chat_queues import MAX_ATTEMPTS
+from internal.channels.chat.transport import ChatTransport, StoredEvent, TransportUnavailable
 from internal.channels.registry import CHANNELS
 from internal.settings.chat import ChatAccess, ChatChannelSettings
 from tests.integration.agent.test_background_tasks import limit
@@ -53,13 +53,13 @@ class PoisonedTransport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def parse(self, raw: str) -> object:
-        if POISON in raw:
+    async def parse(self, stored: StoredEvent) -> object:
+        if POISON in stored.raw:
             self.entered.release()
             if self.error is not None:
                 raise self.error
             await self.left.wait()
-        return await self.inner.parse(raw)
+        return await self.inner.parse(stored)
 
 
 @pytest.fixture(params=["echo", *(spec.name for spec in CHANNELS)])

@@ -1,14 +1,19 @@
-"""What the Lark channel reads and writes for a message that is answered at once."""
+"""What the Lark channel decodes, reads and writes for a message that is answered at once."""
 
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TypeVar
 
+import msgspec
 from msgspec import structs
 
 from internal.agent.store.database import Database, Read, Row, Step, Write
@@ -21,7 +26,14 @@ from larkspur.services import make_gateway
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.database_wrapper import DatabaseWrapper
-from tests.support.lark_gateway import APP, CONFIG, LarkGateway, lark_transport, open_lark
+from tests.support.lark_gateway import (
+    APP,
+    CONFIG,
+    LarkGateway,
+    lark_transport,
+    open_lark,
+    open_lark_gateway,
+)
 
 T = TypeVar("T")
 Work = Generator[Step, list[Row], T]
@@ -102,6 +114,50 @@ async def test_a_message_that_is_answered_at_once_costs_four_writes_and_one_read
         assert Counter(reads) == {FACTS: MESSAGES}
         assert len(written) == 4 * MESSAGES
         assert sum(map(len, written)) <= MAX_STATEMENTS * MESSAGES
+
+
+INPUT_MODULES = ("events", "card_actions", "channel", "content/", "history/")
+"""The modules of the Lark channel that read what Lark sends."""
+
+JSON_DECODERS = {msgspec.json.decode.__qualname__, msgspec.json.Decoder.decode.__qualname__}
+
+
+class DecodeCounter:
+    """Notes the calls that decode JSON which Lark sent as an event."""
+
+    def __init__(self) -> None:
+        self.modules: list[str] = []
+
+    def profile(self, frame: FrameType, event: str, function: object) -> None:
+        """Note a call; installed with `sys.setprofile`."""
+        if event == "c_call" and getattr(function, "__qualname__", "") in JSON_DECODERS:
+            _, _, module = frame.f_code.co_filename.partition("/internal/channels/lark/")
+            if module.startswith(INPUT_MODULES):
+                self.modules.append(module)
+
+    @contextmanager
+    def counting(self) -> Generator[None]:
+        """Count in this thread, and in those that start meanwhile."""
+        before, before_in_threads = sys.getprofile(), threading.getprofile()
+        threading.setprofile(self.profile)
+        sys.setprofile(self.profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+            threading.setprofile(before_in_threads)
+
+
+async def test_a_message_is_decoded_once(tmp_path: Path) -> None:
+    counter = DecodeCounter()
+    with counter.counting():
+        async with open_lark_gateway(tmp_path, Rules([Reply("hi")])) as lark:
+            counter.modules.clear()
+            await answered(lark, 1)
+            await lark.settled()
+            # its envelope, the event in it, and the content of the message
+            expected = ["content/message_content.py", "events.py", "events.py"]
+            assert sorted(counter.modules) == expected
 
 
 async def answered(lark: LarkGateway, count: int) -> float:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from internal.channels.chat.inbox_worker import MAX_BOT_TURNS
+from internal.channels.chat.message_handler import MAX_BOT_TURNS
 from internal.i18n.chat import ChatPhrases
 from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.model import BOT_MENTION_EVENTS, App

@@ -61,6 +61,8 @@ async def test_a_question_contains_everything_needed_to_answer_it(home: Path) ->
             "multiple": True,
             "reason_code": "",
             "asked_by": "",
+            "asker_number": 0,
+            "asker_role": "",
             "calls": [],
             "plan": None,
             "who": "operators",

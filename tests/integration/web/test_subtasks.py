@@ -68,6 +68,7 @@ async def test_a_task_shows_its_subtasks_and_each_can_be_steered_and_stopped(hom
         assert await titles(app, "group=done&subtasks=true") == []
         questions = (await app.client.get("/api/questions?status=open")).json()["questions"]
         assert questions[0]["asked_by"] == "task 2"
+        assert (questions[0]["asker_number"], questions[0]["asker_role"]) == (2, "")
         (session,) = (await app.client.get("/api/sessions")).json()["sessions"]
         assert (session["status"], session["tasks"]) == ("waiting", 1)
 

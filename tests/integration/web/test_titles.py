@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from internal.agent.app.session_titles import MAX_TITLE_CHARACTERS
+from internal.agent.capabilities.titles import MAX_TITLE_CHARACTERS
 from tests.support.anthropic_server import Fault, Reply, Rules, When
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 

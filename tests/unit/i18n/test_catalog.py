@@ -56,7 +56,8 @@ def test_a_missing_key_and_another_placeholder_are_found(tmp_path: Path) -> None
 def test_every_catalogue_file_is_listed() -> None:
     folder = Path(catalog.__file__).parent
     expected = {f"{name}.{language}.json" for name in CATALOGS for language in LANGUAGES}
-    expected.add("file_reasons.zh.json")  # its keys are the English sentences
+    # the English sentences of these two are those of the errors
+    expected |= {"file_reasons.zh.json", "refusals.zh.json"}
     expected.add("commands.json")  # a section for each command, with all languages
     assert {path.name for path in folder.glob("*.json")} == expected
 

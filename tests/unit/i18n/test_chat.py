@@ -43,6 +43,12 @@ def test_auto_follows_the_language_of_the_text() -> None:
     assert not has_chinese("abc")
 
 
+def test_phrases_are_built_once_for_each_language() -> None:
+    texts = ChatTexts()
+    assert texts.phrases_for("hello") is texts.phrases_for("hi") is texts.phrases_in("en")
+    assert texts.phrases_for("你好") is texts.phrases_in("zh")
+
+
 def test_statuses_and_commands_have_texts() -> None:
     assert EN.status("completed") == "Done"
     assert EN.status("unheard_of") == "unheard_of"

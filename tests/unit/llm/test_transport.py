@@ -122,7 +122,7 @@ _EXIT = """
 import atexit, sys
 from tests.unit.llm.test_transport import client_with
 
-atexit.register(lambda: print("internal.http_session.session" in sys.modules))
+atexit.register(lambda: print("internal.egress.session" in sys.modules))
 client_with("k-0123").preload()
 """
 

@@ -16,7 +16,6 @@ from internal.search_providers.provider import (
     SearchResult,
 )
 from internal.search_providers.registry import PROVIDERS
-from internal.tools.http_client import HttpRequest
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.results import clean
 from tests.support.http_site import HttpSite, local_fetcher
@@ -28,8 +27,8 @@ NAMES = [kind.name for kind in PROVIDERS]
 
 async def ask(provider: SearchProvider, query: SearchQuery) -> list[SearchResult]:
     request = provider.request(query)
-    sent = HttpRequest(PublicUrl.parse(request.url), request.headers, request.body)
-    return provider.read((await local_fetcher().send(sent)).body)
+    url = PublicUrl.parse(request.url)
+    return provider.read((await local_fetcher().send(url, request.headers, request.body)).body)
 
 
 def parameters(site: HttpSite) -> dict[str, Any]:

@@ -7,11 +7,6 @@ from internal.settings.chat import ChatChannelSettings, ChatGroup
 from internal.settings.lark import LarkSettings
 
 
-def test_busy_mode_of_a_group_overrides_that_of_the_channel() -> None:
-    settings = ChatChannelSettings(busy_mode="queue", groups={"a": ChatGroup(busy_mode="steer")})
-    assert [settings.busy_mode_in(chat_id) for chat_id in ("a", "b")] == ["steer", "queue"]
-
-
 def test_unknown_group_has_no_overrides() -> None:
     assert ChatChannelSettings().group("a") == ChatGroup()
 

@@ -1,8 +1,9 @@
 /** The HTTP API client. Responses have the types of the server; every failure is an ApiError. */
 import { address, sharedName } from './address';
-import { storage } from '../state/preferences';
+import { storage, usePreferences, type Language } from '../state/preferences';
 import type {
   Attachment,
+  ErrorDetail,
   HttpErrorBody,
   EventsPage,
   LoginView,
@@ -34,6 +35,23 @@ export class ApiError extends Error {
     super(message);
   }
 }
+
+/**
+ * Return the error of a refused request. Its message is in the language of the page: the server's own
+ * sentence is the English one, and that of a reason without a text.
+ */
+export async function refusal(status: number, body: HttpErrorBody | null, phrase: string): Promise<ApiError> {
+  const detail = body?.error ?? { code: '', message: phrase, request_id: '' };
+  const { language } = usePreferences.getState();
+  const translate = await REFUSALS[language]().catch(() => null);
+  return new ApiError(status, translate?.(detail) ?? detail.message, detail.code);
+}
+
+/** Texts of refusals in other languages than that of the server, loaded with the first refusal. */
+const REFUSALS: Record<Language, () => Promise<((detail: ErrorDetail) => string) | null>> = {
+  en: () => Promise.resolve(null),
+  zh: () => import('../i18n/refusals').then((module) => module.translateRefusal),
+};
 
 /** Return true if a request failed with this status. */
 export function hasStatus(error: unknown, status: number): boolean {
@@ -73,10 +91,8 @@ export async function send(
     throw new ApiError(0, '');
   });
   if (response.ok) return response;
-  const { error } = (await response.json().catch(() => ({
-    error: { code: '', message: response.statusText },
-  }))) as HttpErrorBody;
-  throw new ApiError(response.status, error.message, error.code);
+  const body = (await response.json().catch(() => null)) as HttpErrorBody | null;
+  throw await refusal(response.status, body, response.statusText);
 }
 
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {

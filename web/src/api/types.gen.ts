@@ -215,11 +215,13 @@ export interface DeadLettersView {
   dead_letters: Array<DeadLetter>;
 }
 
-/** What went wrong: `code` for programs, `message` for people. */
+/** What went wrong: `code` for programs, `message` for people. `reason_code` identifies the message, for texts in other languages, and `params` are its variable parts. Both are absent if the message is only for this one. */
 export interface ErrorDetail {
   code: string;
   message: string;
   request_id: string;
+  reason_code?: string;
+  params?: Record<string, unknown>;
 }
 
 /** A stored event with its ID; the envelope is the same as on the stream. */
@@ -607,7 +609,7 @@ export interface ProvidersView {
   pending: boolean;
 }
 
-/** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says why a run cannot continue by itself, "" for other questions. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task itself. */
+/** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says why a run cannot continue by itself, "" for other questions. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task itself; `asker_number` and `asker_role` are its parts. */
 export interface QuestionView {
   question_id: string;
   run_id: string;
@@ -631,6 +633,8 @@ export interface QuestionView {
   answer_schema: Record<string, unknown>;
   reason_code: string;
   asked_by: string;
+  asker_number: number;
+  asker_role: string;
 }
 
 /** Questions, newest first. `next` is null on the last page. */
@@ -890,7 +894,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `number` and `role` are the parts of the place, 0 and "" for a task that no run created. `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -913,6 +917,8 @@ export interface TaskListView {
   started_at: string | null;
   completed_at: string | null;
   calls_not_run: number;
+  number: number;
+  role: string;
 }
 
 /** A task. `feedback` is what a person thinks of its answer, null for nothing. */

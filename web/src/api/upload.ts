@@ -1,6 +1,6 @@
 /** The upload of one file: streamed, and continued where it stopped after a lost connection. */
 import { address } from './address';
-import { ApiError, loginHeaders, send, type Attachment } from './client';
+import { ApiError, loginHeaders, refusal, send, type Attachment } from './client';
 import type { HttpErrorBody, UploadView } from './types.gen';
 
 const MEDIA_TYPE = /^[\w!#$&^.+-]{1,64}\/[\w!#$&^.+-]{1,64}$/;
@@ -106,8 +106,8 @@ function put(path: string, body: Blob, mediaType: string, progress: UploadProgre
         resolve(request.response as Attachment);
         return;
       }
-      const message = (request.response as HttpErrorBody | null)?.error.message;
-      reject(new ApiError(request.status, message ?? request.statusText));
+      const refused = request.response as HttpErrorBody | null;
+      void refusal(request.status, refused, request.statusText).then(reject);
     });
     request.addEventListener('error', () => reject(new ApiError(0, '')));
     request.addEventListener('abort', () => reject(new ApiError(0, '')));

@@ -1,5 +1,5 @@
 /** The texts about the files of the workspace, loaded with the panel. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   changed: 'Changed files',
@@ -43,8 +43,4 @@ const zh: typeof en = {
   cut: '未全部列出，请按名称搜索。',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useChangeMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useChangeMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The texts of questions and their answers, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   risks: {
@@ -149,8 +149,4 @@ const zh: typeof en = {
   openSession: '打开会话',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useDecisionMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useDecisionMessages = translated({ en, zh });

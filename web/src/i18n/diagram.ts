@@ -1,5 +1,5 @@
 /** The texts of diagrams, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   diagram: 'Diagram',
@@ -17,8 +17,4 @@ const zh: typeof en = {
   showDiagram: '显示图表',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useDiagramMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useDiagramMessages = translated({ en, zh });

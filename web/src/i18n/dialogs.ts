@@ -1,5 +1,5 @@
 /** The texts of the palette and of the dialogs for sessions, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   renameTitle: 'Rename session',
@@ -21,8 +21,4 @@ const zh: typeof en = {
   nothingFound: '无匹配结果',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useDialogMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useDialogMessages = translated({ en, zh });

@@ -3,6 +3,13 @@ import type { ApprovalItem } from '../stream/events';
 /** What a call does. */
 export type Action = NonNullable<ApprovalItem['action']>;
 
+/** Which subtask it is. `number` is 0 for none, and where an earlier version told its `path` only. */
+export interface SubtaskPlace {
+  number: number;
+  role: string;
+  path: string;
+}
+
 /** The English texts of the page. Other languages have the same keys. */
 export const en = {
   product: 'Larkspur',
@@ -65,7 +72,8 @@ export const en = {
   tasks: 'Tasks',
   awaitsTasks: 'waits for its tasks',
   awaitsTasksPlaceholder: 'The run waits for its tasks. A message reaches it at once…',
-  subtaskPath: (path: string) => path,
+  /** The place of a subtask; `path` is all that earlier versions tell. */
+  subtask: ({ number, role, path }: SubtaskPlace) => (number === 0 ? path : `task ${number}${role && ` · ${role}`}`),
   library: 'Library',
   settings: 'Settings',
   nextQuestion: 'Next question',
@@ -150,8 +158,16 @@ export const en = {
     failed: 'failed',
     cancelled: 'cancelled',
   },
-  /** Why somebody stopped a run. */
-  stops: { stopped: 'stopped', 'the plan was rejected': 'the plan was rejected' } as Record<string, string>,
+  /** Why a run was stopped, by the code of the reason. */
+  stops: {
+    stopped: 'stopped',
+    plan_rejected: 'the plan was rejected',
+    recalled: 'the message was recalled',
+    left_chat: 'the bot was removed from the chat',
+    interrupted: 'interrupted by a new message',
+    interrupted_by_other: 'interrupted by a message of another person',
+    creator: 'stopped by the task that created it',
+  } as Record<string, string>,
 };
 
 export type Messages = typeof en;

@@ -1,5 +1,5 @@
 /** The texts about files and those of the panel, loaded with the panel and the Library. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated, usePreferences } from '../state/preferences';
 
 const en = {
   notUploaded: (name: string) => `${name} was not uploaded. Upload it again or remove it.`,
@@ -173,11 +173,9 @@ const zh: typeof en = {
   again: '重试',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
+const TEXTS = { en, zh };
 
-export function useFileMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useFileMessages = translated(TEXTS);
 
 /** The texts in the language of this moment, for what is not a component. */
 export function fileMessages(): typeof en {

@@ -1,5 +1,5 @@
 /** The texts of the login form, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   title: 'Log in',
@@ -19,8 +19,4 @@ const zh: typeof en = {
   logIn: '登录',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useLoginMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useLoginMessages = translated({ en, zh });

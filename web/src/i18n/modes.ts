@@ -2,7 +2,7 @@
 import enModes from '../../../internal/i18n/modes.en.json';
 import zhModes from '../../../internal/i18n/modes.zh.json';
 import type { Mode } from '../api/client';
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 interface Messages {
   byDefault: string;
@@ -25,8 +25,4 @@ const zh: Messages = {
   notIsolated: '本机的命令没有隔离，拥有你的权限。选择只对本会话有效；新会话使用默认模式。',
 };
 
-const TEXTS: Record<Language, Messages> = { en, zh };
-
-export function useModeMessages(): Messages {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useModeMessages = translated({ en, zh });

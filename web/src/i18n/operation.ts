@@ -1,5 +1,5 @@
 /** The texts about dead letters and processes, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   letters: 'Dead letters',
@@ -47,8 +47,4 @@ const zh: typeof en = {
   dismiss: '忽略',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useOperationMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useOperationMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The notice about a page that was opened over plain http, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   text: 'This page was opened over plain http. What it sends and shows is not encrypted, and the browser has no notifications here and does not install the page as an application. An https address has all of this.',
@@ -11,8 +11,4 @@ const zh: typeof en = {
   dismiss: '不再显示',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function usePlainHttpMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const usePlainHttpMessages = translated({ en, zh });

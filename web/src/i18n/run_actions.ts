@@ -1,5 +1,5 @@
 /** The texts of what can be done with a run, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   copy: 'Copy the answer',
@@ -59,8 +59,4 @@ const zh: typeof en = {
   resumeHint: '从最后完成的步骤继续此次运行',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useRunActionMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useRunActionMessages = translated({ en, zh });

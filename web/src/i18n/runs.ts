@@ -1,8 +1,9 @@
-/** Loads the sentences about runs on first use. */
-import { useEffect } from 'react';
+/** The sentences about runs, which are loaded once the page is shown. */
 import { create } from 'zustand';
 import { usePreferences } from '../state/preferences';
 import type { RunMessages, RUN_TEXTS } from './run_texts';
+
+const RETRY_MS = 5_000;
 
 const useLoaded = create<{ texts: typeof RUN_TEXTS | null }>(() => ({ texts: null }));
 
@@ -17,10 +18,14 @@ export async function loadRunMessages(): Promise<RunMessages | null> {
   }
 }
 
+/** Load the sentences, and again until they are there: the server may be away. */
+export async function startRunMessages(): Promise<void> {
+  if ((await loadRunMessages()) === null) setTimeout(() => void startRunMessages(), RETRY_MS);
+}
+
 /** Return the sentences, null until they are loaded. */
 export function useRunMessages(): RunMessages | null {
   const language = usePreferences((preferences) => preferences.language);
   const texts = useLoaded((loaded) => loaded.texts);
-  useEffect(() => void loadRunMessages(), []);
   return texts === null ? null : texts[language];
 }

@@ -1,5 +1,5 @@
 /** The texts of the list of sessions, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   search: 'Search sessions',
@@ -57,8 +57,4 @@ const zh: typeof en = {
   selected: (count) => `已选 ${count} 个`,
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useSessionMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useSessionMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The texts of the settings, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   sections: {
@@ -290,8 +290,4 @@ const zh: typeof en = {
   expires: (when) => `${when}失效。`,
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useSettingsMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useSettingsMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The texts of the list of keyboard shortcuts, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   palette: 'Open the command palette',
@@ -37,8 +37,4 @@ const zh: typeof en = {
   list: '显示此列表',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useShortcutMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useShortcutMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The texts of the options of a task, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   title: 'Model, profile and folder',
@@ -25,8 +25,4 @@ const zh: typeof en = {
   done: '完成',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useTaskOptionMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useTaskOptionMessages = translated({ en, zh });

@@ -1,12 +1,11 @@
 /** The texts of lanes and of the Tasks page, loaded with them. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   groups: { needs_me: 'Needs me', running: 'Running', done: 'Done' },
   none: 'No tasks yet.',
   noneOf: { needs_me: 'Nothing waits for you.', running: 'Nothing runs.', done: 'Nothing is done yet.' },
   lanes: 'Subtasks',
-  task: (number: number) => `task ${number}`,
   of: (parent: string) => `of “${parent}”`,
   waitsForYou: 'waits for you',
   waitsForTasks: 'waits for its tasks',
@@ -26,7 +25,6 @@ const zh: typeof en = {
   none: '还没有任务。',
   noneOf: { needs_me: '没有等待你的任务。', running: '没有正在运行的任务。', done: '还没有结束的任务。' },
   lanes: '子任务',
-  task: (number) => `任务 ${number}`,
   of: (parent) => `属于“${parent}”`,
   waitsForYou: '等待你的答复',
   waitsForTasks: '等待其子任务',
@@ -41,10 +39,6 @@ const zh: typeof en = {
   send: '发送',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
 export type TaskMessages = typeof en;
 
-export function useTaskMessages(): TaskMessages {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useTaskMessages = translated({ en, zh });

@@ -1,5 +1,5 @@
 /** The texts of messages that no model has read, loaded with their rows. */
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 const en = {
   next_step: 'waits for the next step',
@@ -27,8 +27,4 @@ const zh: typeof en = {
   dismiss: '忽略',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useWaitingTexts(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useWaitingTexts = translated({ en, zh });

@@ -1,6 +1,6 @@
 /** The texts of the start page, loaded with it. */
 import type { Mode } from '../api/client';
-import { usePreferences, type Language } from '../state/preferences';
+import { translated } from '../state/preferences';
 
 interface Example {
   text: string;
@@ -42,8 +42,4 @@ const zh: typeof en = {
   dismiss: '继续使用演示模型',
 };
 
-const TEXTS: Record<Language, typeof en> = { en, zh };
-
-export function useWelcomeMessages(): typeof en {
-  return TEXTS[usePreferences((preferences) => preferences.language)];
-}
+export const useWelcomeMessages = translated({ en, zh });

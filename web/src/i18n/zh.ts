@@ -62,7 +62,7 @@ export const zh: Messages = {
   tasks: '任务',
   awaitsTasks: '等待其子任务',
   awaitsTasksPlaceholder: '运行正在等待其子任务，此处发送的消息会立即送达……',
-  subtaskPath: (path) => path.replace(/^task (\d+)/, '任务 $1'),
+  subtask: ({ number, role, path }) => (number === 0 ? path : `任务 ${number}${role && ` · ${role}`}`),
   library: '文件库',
   settings: '设置',
   nextQuestion: '下一个提问',
@@ -141,5 +141,13 @@ export const zh: Messages = {
     failed: '失败',
     cancelled: '已取消',
   },
-  stops: { stopped: '已停止', 'the plan was rejected': '计划被拒绝' },
+  stops: {
+    stopped: '已停止',
+    plan_rejected: '计划被拒绝',
+    recalled: '消息已撤回',
+    left_chat: '机器人已被移出群聊',
+    interrupted: '被新消息打断',
+    interrupted_by_other: '被他人的消息打断',
+    creator: '已由创建它的任务停止',
+  },
 };

@@ -1,9 +1,11 @@
 /** Notifications of the system, for a page that nobody looks at; loaded once the page is shown. */
 import { address } from '../api/address';
+import type { SubtaskPlace } from '../i18n/en';
 import type { RunMessages } from '../i18n/run_texts';
 import type { Envelope } from '../stream/events';
 import { useAttention } from './attention';
 import { usePreferences } from './preferences';
+import { askerOf } from './questions';
 import { subscribe } from './session_store';
 
 /** A tab holds it while it is visible; all tabs of the browser can see that. */
@@ -17,15 +19,14 @@ export interface NoticeTexts {
   completed: string;
   incomplete: string;
   failed: string;
-  /** Translates the place of a subtask. */
-  subtaskPath: (path: string) => string;
+  subtask: (place: SubtaskPlace) => string;
 }
 
-/** What is worth telling. `asker` is the place of the subtask that asks, "" for none. */
+/** What is worth telling. `asker` is the subtask that asks, null for none. */
 interface Notice {
   kind: 'waits' | 'completed' | 'incomplete' | 'failed';
   text: string;
-  asker: string;
+  asker: SubtaskPlace | null;
 }
 
 /** Runs of this page and the terminal: nobody wants to hear of the end of every chat in Lark. */
@@ -38,9 +39,9 @@ export function noticeOf(
   runs: RunMessages | null,
 ): Notice | null {
   if (event.event === 'workflow.question.asked') {
-    const { title, reason_code: code = '', asked_by: asker = '' } = event.payload;
+    const { title, reason_code: code = '' } = event.payload;
     const text = code === '' || runs === null ? title : runs.ended('error', code);
-    return { kind: 'waits', text, asker };
+    return { kind: 'waits', text, asker: askerOf(event.payload) };
   }
   if (event.event !== 'workflow.result.final' || event.is_subtask || !own.has(event.run_id)) return null;
   const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
@@ -49,8 +50,8 @@ export function noticeOf(
   const text = failed ? (runs?.ended(reason, code) ?? '') : answer;
   const { calls_not_run: notRun = 0 } = event.payload;
   const exception = runs?.exception({ status: failed ? 'failed' : 'completed', reason, notRun }) ?? '';
-  if (exception !== '') return { kind: 'incomplete', text: `${exception}: ${text}`, asker: '' };
-  return { kind: failed ? 'failed' : 'completed', text, asker: '' };
+  if (exception !== '') return { kind: 'incomplete', text: `${exception}: ${text}`, asker: null };
+  return { kind: failed ? 'failed' : 'completed', text, asker: null };
 }
 
 /** Follow the events until the returned function is called. */
@@ -88,7 +89,7 @@ async function announce(
   try {
     // the tabs of a browser use the same tag, so that one notification is shown
     const tag = event.event_id ?? event.run_id;
-    const body = notice.asker === '' ? notice.text : `${texts.subtaskPath(notice.asker)}: ${notice.text}`;
+    const body = notice.asker === null ? notice.text : `${texts.subtask(notice.asker)}: ${notice.text}`;
     shown = new Notification(texts[notice.kind], { body: body.slice(0, MAX_CHARS), tag, icon: address('/icons/icon-192.png') });
   } catch {
     return; // browsers of phones show none without a service worker

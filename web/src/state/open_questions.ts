@@ -57,6 +57,14 @@ export function useShownQuestion() {
   const index = position % Math.max(1, open.length);
   const shown = open[index];
   const listed = data?.questions.find((view) => view.question_id === shown?.id);
+  const showNext = () => usePosition.setState({ position: (index + 1) % open.length });
+  return { shown, index, count: open.length, mayAnswer: listed?.may_answer ?? true, showNext };
+}
+
+/** Load earlier events while an open question of the session is none of those that are loaded. */
+export function useEarlierQuestions(): void {
+  const questions = useSessionStore((store) => store.state.questions);
+  const { data } = useOpenQuestions();
   const session = useSessionStore((store) => store.session);
   const earlier = useSessionStore((store) => store.earlier);
   const mayBeEarlier =
@@ -65,8 +73,6 @@ export function useShownQuestion() {
   useEffect(() => {
     if (mayBeEarlier && earlier !== null) void loadEarlier();
   }, [mayBeEarlier, earlier]);
-  const showNext = () => usePosition.setState({ position: (index + 1) % open.length });
-  return { shown, index, count: open.length, mayAnswer: listed?.may_answer ?? true, showNext };
 }
 
 /** Answer a question. No notice about this answer is shown, and the question is hidden once it is accepted. */

@@ -65,6 +65,11 @@ export function setPreferences(change: Partial<Preferences>): void {
   usePreferences.setState(change);
 }
 
+/** Return a hook that returns the texts in the language of the page. */
+export function translated<T>(texts: Record<Language, T>): () => T {
+  return () => texts[usePreferences((preferences) => preferences.language)];
+}
+
 function apply(preferences: Preferences): void {
   document.documentElement.lang = preferences.language === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = preferences.theme;

@@ -2,7 +2,7 @@
 import type { QuestionView } from '../api/client';
 import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from '../stream/events';
 import type { Messages } from '../i18n/catalog';
-import type { Action } from '../i18n/en';
+import type { Action, SubtaskPlace } from '../i18n/en';
 import type { RunMessages } from '../i18n/run_texts';
 import { LOCAL_OWNER } from '../lib/owner';
 
@@ -21,8 +21,8 @@ export interface Question {
   expires: string;
   /** Why a run cannot continue by itself, "" for other questions. */
   reasonCode: string;
-  /** The subtask that asks, such as `task 2 · analyst`, "" for the task itself. */
-  askedBy: string;
+  /** The subtask that asks, null for the task itself. */
+  asker: SubtaskPlace | null;
 }
 
 /** A question of the session. `answer` is null if its run ended without one. */
@@ -38,8 +38,14 @@ export type Answer = Pick<
 
 export function toQuestion(view: QuestionView): Question {
   const { question_id: id, run_id: run, session_id: session } = view;
-  const { kind, title, body, options, multiple, calls, plan, who, expires, reason_code: reasonCode, asked_by: askedBy } = view;
-  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires, reasonCode, askedBy };
+  const { kind, title, body, options, multiple, calls, plan, who, expires, reason_code: reasonCode } = view;
+  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires, reasonCode, asker: askerOf(view) };
+}
+
+/** Return the subtask that asks a question, null for the task itself. */
+export function askerOf(asked: Pick<QuestionAsked, 'asked_by' | 'asker_number' | 'asker_role'>): SubtaskPlace | null {
+  const { asked_by: path = '', asker_number: number = 0, asker_role: role = '' } = asked;
+  return path === '' ? null : { number, role, path };
 }
 
 /** Return the questions after an event: asked, answered, or closed because their run ended. */
@@ -49,10 +55,9 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
     case 'workflow.question.asked': {
       const { question_id: id, kind, title, body, options, expires_at: expires } = event.payload;
       const { calls = [], multiple = false, plan = null, who = 'operators', reason_code: reasonCode = '' } = event.payload;
-      const { asked_by: askedBy = '' } = event.payload;
       if (questions.some((one) => one.id === id)) return questions;
       const placed = { id, run: event.run_id, session: event.session_id, closed: null };
-      const more = { options, multiple, calls, plan, who, expires, reasonCode, askedBy };
+      const more = { options, multiple, calls, plan, who, expires, reasonCode, asker: askerOf(event.payload) };
       return [...questions, { ...placed, kind, title, body, ...more }];
     }
     case 'workflow.question.answered': {
@@ -82,7 +87,7 @@ export function iconOf(kind: Question['kind']): string {
  * beside it, so that it does not repeat a command.
  */
 export function questionTitle(
-  question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode' | 'askedBy'>,
+  question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode' | 'asker'>,
   t: Messages,
   runs: RunMessages | null,
   beside = false,
@@ -90,7 +95,7 @@ export function questionTitle(
   const [only] = question.calls;
   const isCommand = question.calls.length === 1 && only?.action === 'run';
   const title = beside && isCommand ? t.askCommand : plainTitle(question, t, runs);
-  return question.askedBy === '' ? title : `${t.subtaskPath(question.askedBy)}: ${title}`;
+  return question.asker === null ? title : `${t.subtask(question.asker)}: ${title}`;
 }
 
 function plainTitle(

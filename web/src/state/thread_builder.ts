@@ -179,7 +179,7 @@ export class ThreadBuilder {
     for (const key of Object.keys(this.open)) if (key.startsWith(`${run}/`)) delete this.open[key];
     delete this.order[run];
     if (event.event === 'workflow.result.cancelled') {
-      const { reason } = event.payload;
+      const reason = event.payload.reason_code || event.payload.reason;
       const nothing = { answer: '', error: '', code: '' };
       this.put({ ...placed, status: 'cancelled', reason, ...nothing, ...totalOf(event.payload) });
       return;

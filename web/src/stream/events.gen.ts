@@ -320,7 +320,7 @@ export interface QuestionAnswered {
   rules?: Array<string>;
 }
 
-/** The run pauses until a person answers. `who`: operators only, or also the asker. `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`. */
+/** The run pauses until a person answers. `who`: operators only, or also the asker. `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`; `asker_number` and `asker_role` are its parts, 0 and "" for the task itself and in events of earlier versions. */
 export interface QuestionAsked {
   question_id: string;
   kind: "approval" | "clarify" | "plan" | "recovery";
@@ -334,6 +334,8 @@ export interface QuestionAsked {
   who?: "asker" | "operators" | "owner";
   reason_code?: string;
   asked_by?: string;
+  asker_number?: number;
+  asker_role?: string;
 }
 
 /** The replay is complete; live events follow. */
@@ -342,7 +344,7 @@ export interface ReplayDone {
   head: string;
 }
 
-/** The end of the run because a person stopped it. What it used is as in an end of its own. `requested_name` is the display name of that person. */
+/** The end of the run because a person stopped it. What it used is as in an end of its own. `requested_name` is the display name of that person. `reason_code` says the reason to channels in other languages: stopped, plan_rejected, recalled, left_chat, interrupted, interrupted_by_other or creator; it is "" in events of earlier versions. */
 export interface ResultCancelled {
   reason: string;
   requested_by: string;
@@ -353,6 +355,7 @@ export interface ResultCancelled {
   cost?: number;
   subtasks?: number;
   above?: Array<RunTotal>;
+  reason_code?: string;
 }
 
 /** The end of the run, completed or failed. `usage` and `cost` are those of the run and all subtasks below it so far. `cost` covers models with a known price, in US dollars; absent if there is none. `duration_ms` is the time from the start of the run to its end, all waiting included. `subtasks` counts those below it. The end of a subtask has in `above` the new totals of the runs above it, which may have ended before. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */

@@ -93,13 +93,16 @@ describe('the texts of a question', () => {
   });
 
   test('titles are translated, the text of the model is not', () => {
-    const given = { title: 'Which one?', calls: [call('one')], reasonCode: '', askedBy: '' };
+    const given = { title: 'Which one?', calls: [call('one')], reasonCode: '', asker: null };
     expect(questionTitle({ kind: 'approval', ...given }, t, null)).toBe('Allow shell?');
     expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh, null)).toBe('使用 2 个其他工具？');
     expect(questionTitle({ kind: 'clarify', ...given, calls: [] }, zh, null)).toBe('Which one?');
-    const asked = { kind: 'clarify', ...given, calls: [], askedBy: 'task 2 · analyst' } as const;
+    const asker = { number: 2, role: 'analyst', path: 'task 2 · analyst' };
+    const asked = { kind: 'clarify', ...given, calls: [], asker } as const;
     expect(questionTitle(asked, t, null)).toBe('task 2 · analyst: Which one?');
     expect(questionTitle(asked, zh, null)).toBe('任务 2 · analyst: Which one?');
+    const earlier = { ...asked, asker: { ...asker, number: 0, role: '' } };
+    expect(questionTitle(earlier, zh, null)).toBe('task 2 · analyst: Which one?');
     const recovery = { kind: 'recovery', ...given, calls: [], reasonCode: 'model_busy' } as const;
     expect(questionTitle(recovery, zh, RUN_TEXTS.zh)).toBe('模型服务繁忙，请过几分钟重试。');
     expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');

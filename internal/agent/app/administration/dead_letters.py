@@ -133,7 +133,11 @@ class DeadLetters:
         number, outbox = _number(letter_id), self._stores.outbox
         is_unconfirmed = yield from outbox.is_unconfirmed(number)
         if is_unconfirmed and not may_repeat:
-            raise Conflict(f"{letter_id} may have been sent. Sent again, it may appear twice.")
+            raise Conflict(
+                f"{letter_id} may have been sent. Sent again, it may appear twice.",
+                reason_code="letter_may_repeat",
+                letter=letter_id,
+            )
         return (yield from outbox.resend(number, now, unconfirmed=bool(is_unconfirmed)))
 
     def _continue_task(self, run_id: RunId, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
@@ -172,7 +176,11 @@ def _number(letter_id: str) -> int:
 
 
 def _missing(letter_id: str) -> NotFound:
-    return NotFound(f"There is no dead letter {letter_id[:80]}.")
+    return NotFound(
+        f"There is no dead letter {letter_id[:80]}.",
+        reason_code="no_dead_letter",
+        letter=letter_id[:80],
+    )
 
 
 def _of_unprocessed(found: UnprocessedMessage) -> DeadLetter:

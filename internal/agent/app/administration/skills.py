@@ -73,7 +73,10 @@ class SkillAdministration:
         """
         principal.require_owner("review skills")
         if rules and not accept:
-            raise Conflict("Rules are granted only when the files of a skill are accepted.")
+            raise Conflict(
+                "Rules are granted only when the files of a skill are accepted.",
+                reason_code="rules_without_acceptance",
+            )
         found = await asyncio.to_thread(self._reviews.check, name, sha256, rules)
         now = rfc3339(self._clock.now())
         action: AuditAction = "skill.accepted" if accept else "skill.rejected"

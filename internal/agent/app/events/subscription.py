@@ -48,7 +48,11 @@ def parse_cursor(text: str) -> Cursor:
     """
     match = _EVENT_ID.fullmatch(text)
     if match is None:
-        raise InvalidRequest(f"“{text[:40]}” is not an event id such as k3x9ap-17.")
+        raise InvalidRequest(
+            f"“{text[:40]}” is not an event id such as k3x9ap-17.",
+            reason_code="not_an_event_id",
+            text=text[:40],
+        )
     return Cursor(match[1], int(match[2]))
 
 

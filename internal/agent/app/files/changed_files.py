@@ -188,7 +188,9 @@ class ChangedFiles:
         """
         await self._queries.session(session_id, principal)
         if not principal.may("operate"):
-            raise Forbidden("Only operators may undo the changes of a run.")
+            raise Forbidden(
+                "Only operators may undo the changes of a run.", reason_code="undo_by_operators"
+            )
         undone = await run_to_completion(partial(self._changes.undo, session_id, change_id))
         entry = AuditEntry(
             rfc3339(self._clock.now()),
@@ -232,7 +234,9 @@ class ChangedFiles:
             partial(self._stores.tasks.list_page, None, wanted, before=None, limit=1)
         )
         if not found:
-            raise NotFound("This session has no task yet, and no workspace.")
+            raise NotFound(
+                "This session has no task yet, and no workspace.", reason_code="no_workspace_yet"
+            )
         return await run_to_completion(self._workspaces, found[0], "shared")
 
 

@@ -132,7 +132,11 @@ class SessionFiles:
             StoreUnavailable: nothing was stored.
         """
         if len(content) > self.max_file_bytes:
-            raise FileTooLarge(f"The file is larger than {format_size(self.max_file_bytes)}.")
+            raise FileTooLarge(
+                f"The file is larger than {format_size(self.max_file_bytes)}.",
+                reason_code="file_too_large",
+                limit=format_size(self.max_file_bytes),
+            )
         register = partial(self._keep_upload, principal)
         return await self._attachments.put(name, media_type, content, register)
 
@@ -182,7 +186,9 @@ class SessionFiles:
         async def register(found: str, size: int) -> None:
             if found != sha256:
                 upload.discard()
-                raise WrongHash("The received bytes do not have the given SHA-256.")
+                raise WrongHash(
+                    "The received bytes do not have the given SHA-256.", reason_code="wrong_hash"
+                )
             await self._keep_upload(principal, found, size)
 
         limit = self.max_file_bytes

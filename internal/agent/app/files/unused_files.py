@@ -118,7 +118,10 @@ class UnusedFiles:
 
     async def _visit(self, principal: Principal, cursor: str, *, removes: bool) -> UnusedPart:
         if not principal.may("owner"):
-            raise Forbidden("Only the owner may manage the files of everybody.")
+            raise Forbidden(
+                "Only the owner may manage the files of everybody.",
+                reason_code="unused_files_by_owner",
+            )
         ends_at = self._clock.monotonic() + MAX_SECONDS
         count = size = 0
         batch: list[StoredFile] = []

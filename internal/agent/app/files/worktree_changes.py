@@ -78,14 +78,20 @@ class WorktreeApplier:
         """
         task, run = await self._queries.task_with_run(task_id, principal)
         if not principal.may("operate"):
-            raise Forbidden("Only operators may apply the changes of a task.")
+            raise Forbidden(
+                "Only operators may apply the changes of a task.", reason_code="apply_by_operators"
+            )
         if run.status not in ENDED:
-            raise Conflict("The task has not ended: its changes are not complete.")
+            raise Conflict(
+                "The task has not ended: its changes are not complete.",
+                reason_code="task_not_ended_changes",
+            )
         patch = await self._files.get((await self._find_diff(task_id, principal)).sha256)
         if _DIFF not in patch:
             raise Conflict(
                 "The diff of this task is missing or was too large; its file says why. If it names"
-                " a branch, merge that with git."
+                " a branch, merge that with git.",
+                reason_code="no_diff",
             )
         folder = await asyncio.to_thread(self._workspaces, task, "shared")
         paths = await asyncio.to_thread(self._worktrees.check, folder, patch)
@@ -103,5 +109,7 @@ class WorktreeApplier:
         found = await self._queries.artifacts(principal, wanted, limit=_MAX_ARTIFACTS)
         diff = next((each for each in found if each.maker == WORKTREE), None)
         if diff is None:
-            raise NotFound("This task has changed nothing in a worktree.")
+            raise NotFound(
+                "This task has changed nothing in a worktree.", reason_code="no_worktree_changes"
+            )
         return diff

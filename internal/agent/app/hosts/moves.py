@@ -30,12 +30,20 @@ def move_session(
     known = [each.name for each in hosts]
     if host and host not in known:
         names = ", ".join(known) or "none"
-        raise NotFound(f"There is no host {host}; known hosts: {names}.")
+        raise NotFound(
+            f"There is no host {host}; known hosts: {names}.",
+            reason_code="no_host",
+            host=host,
+            names=names,
+        )
     previous = yield from stores.hosts.get_of_session(session_id)
     archive = yield from stores.hosts.get_archive(session_id)
     if not (yield from stores.hosts.move(session_id, host, version)):
         place = f" on host {previous}" if previous else ""
-        raise Conflict(f"A task of this session is running{place}: wait for it, or stop it first.")
+        raise Conflict(
+            f"A task of this session is running{place}: wait for it, or stop it first.",
+            reason_code="session_runs",
+        )
     entry = AuditEntry(now, by, via, "session.moved", session_id, f"{previous} -> {host or 'any'}")
     yield from stores.audit.add(entry)
     return MovedSession(previous, archive if archive and archive.sha256 else None)

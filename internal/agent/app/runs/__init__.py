@@ -14,5 +14,4 @@
 - `resume`: runs that continue from a checkpoint.
 - `owners`: whether the processes that execute runs still do.
 - `recovery`: runs whose process died, and questions that expired.
-- `session_title`: the title of a session.
 """

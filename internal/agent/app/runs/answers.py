@@ -12,7 +12,7 @@ from internal.agent.app.runs.questions import (
     can_answer,
     can_view,
     close_question,
-    closed_message,
+    closed_error,
 )
 from internal.agent.app.runs.visibility import check_question_visible
 from internal.agent.domain.answers import AnswerInput, normalize_answer
@@ -65,20 +65,28 @@ def answer_question(
     first = yield from find_result(stores, request, _Answered)
     question = yield from stores.questions.get(first.question_id if first else question_id)
     if question is None or not can_view(question, actor):
-        raise NotFound(f"There is no question {question_id[:80]}.")
+        raise NotFound(
+            f"There is no question {question_id[:80]}.",
+            reason_code="no_question",
+            name=question_id[:80],
+        )
     if first is not None:
         return question, []
     if not can_answer(question, actor):
         who = "the owner" if question.audience == "owner" else "operators"
-        raise Forbidden(f"Only {who} may answer this question.")
+        raise Forbidden(
+            f"Only {who} may answer this question.",
+            reason_code="answer_by_others",
+            who=question.audience,
+        )
     if question.status != "open" or question.expires <= now:
-        raise Conflict(closed_message(question, actor.principal.id))
+        raise closed_error(question, actor.principal.id)
     yield from check_question_visible(stores, question, actor.writing)
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
     if message is not None:
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
-            raise Conflict("This message was handled before.")
+            raise Conflict("This message was handled before.", reason_code="message_handled")
     else:
         yield from use_attachments(stores, attachments, question.session_id, actor.principal.id)
         message = _own_message(question, actor, attachments, now=now)
@@ -130,7 +138,7 @@ def apply_answer(
     run = yield from stores.runs.get(question.run_id)
     if answered is None or run is None:
         current = yield from stores.questions.get(question.question.id)
-        raise Conflict(closed_message(current or question._replace(status="closed")))
+        raise closed_error(current or question._replace(status="closed"))
     is_recovery = question.question.kind == "recovery"
     if is_recovery and answer.decision in ("reject", "expired"):
         events = yield from stores.events.append_idle(RunIds.of(run), (answered,), now)
@@ -186,7 +194,9 @@ def _answer(
     principal = actor.principal
     offered = {rule for call in question.question.calls for rule in call.rules}
     if not (principal.may("owner") or offered.issuperset(answer_input.rules)):
-        raise Forbidden("Only the owner may add rules that were not offered.")
+        raise Forbidden(
+            "Only the owner may add rules that were not offered.", reason_code="own_rules_by_owner"
+        )
     return Answer(
         question.question.id,
         answer_input.decision,

@@ -1,14 +1,14 @@
-"""Completion: stores that a run ended, paused or was handed over, in one transaction each."""
+"""Completion: stores how an attempt of a run ended, in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork, LastEvent, join_work
+from internal.agent.app.events.writer import ExtraWork, join_work
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -18,7 +18,6 @@ from internal.agent.app.runs.context import (
 )
 from internal.agent.app.runs.creation import new_task_ids
 from internal.agent.app.runs.finalization import (
-    RunResult,
     end_events,
     finalize_run,
     find_unfinished_work,
@@ -28,26 +27,36 @@ from internal.agent.app.runs.finalization import (
     stopped_texts,
     summarize,
     with_last_text,
-    with_totals,
 )
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.runs.stopped_calls import call_stop
-from internal.agent.app.subtasks.endings import has_message, queue_awaiting
-from internal.agent.capabilities.capability import Contribution
+from internal.agent.capabilities.endings import ENDINGS, AttemptEnd, Ending
 from internal.agent.capabilities.registry import Capabilities
-from internal.agent.domain.errors import LeaseLost, RunStopped
+from internal.agent.domain.errors import LeaseLost, RunHandedOver, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
 from internal.agent.domain.principals import AuditEntry
 from internal.agent.domain.questions import Question, QuestionRecord
-from internal.agent.domain.react.steps import AwaitTasks, TurnOutcome
+from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
+from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import truncate_json
 from internal.agent.store.database import Write
 
 CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations", "max_output"})
 """Stop reasons after which no node or tool call is left open."""
+
+
+_LastStep = Done | Pause | AwaitTasks | RunHandedOver
+
+
+class _Content(NamedTuple):
+    """What a run stores when an attempt ends, without what capabilities add."""
+
+    events: tuple[Event, ...]
+    work: ExtraWork
+    has_failed: bool = False
 
 
 class RunCompleter:
@@ -66,139 +75,91 @@ class RunCompleter:
         self._stores = services.stores
         self._clock = services.clock
 
-    async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
-        """Summarize and store the end of a run that completed, failed or was rejected.
+    async def complete(self, context: RunContext, turn: Turn | None, end: AttemptEnd) -> AttemptEnd:
+        """Store how an attempt of a run ended, and return the end that is stored.
 
-        Without a Turn, the run ends from its last checkpoint. A run that was asked to stop is
-        cancelled instead.
+        Without a Turn, a run ends from its last checkpoint. A run that was asked to stop meanwhile
+        is stopped instead.
         """
-        if turn is None:
-            turn = await self._load_turn(context)
-            outcome = with_last_text(outcome, turn)
-        if outcome.stop_reason not in CLEAN_STOP_REASONS:
-            await self._close_unfinished_work(context, turn, outcome)
-        added = await self._capabilities.ending(context, turn, "end")
-        async with stage("summarize", context.stream.defer, self._clock):
-            result = self._summarize(context, turn, outcome)
-        started_at = self._clock.monotonic()
-        events = (
-            *added.events,
-            stage_started("persist"),
-            stage_completed("persist", started_at, self._clock),
-            *end_events(context.run, result, turn, outcome),
-        )
-        end = self._commit_end(
-            context, result, events, added, settle=self._settled(context, turn), unless_stopped=True
-        )
-        await self._or_cancel(context, turn, end)
-
-    async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
-        """Store that somebody stopped the run; the messages of the run are kept."""
-        turn = turn or await self._load_turn(context)
-        outcome = with_last_text(stop_outcome(stopped), turn)
-        await self._close_unfinished_work(context, turn, outcome)
-        added = await self._capabilities.ending(context, turn, "cancel")
-        result = self._summarize(context, turn, outcome)
-        events = (*added.events, *end_events(context.run, result, turn, outcome))
-        settle = self._settled(context, turn)
-        await self._commit_end(context, result, events, added, settle=settle)
-
-    async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
-        """Store the question and that the run waits for its answer.
-
-        A run that was asked to stop is cancelled instead.
-        """
-        if question.kind == "recovery":  # it continues as after a crash
-            kept = frozenset[str]()  # these run again
-            if turn is not None:
-                kept = turn.started | turn.inputs.keys() | turn.waits.keys()
-            failed = TurnOutcome("error", "", question.title)
-            await self._close_unfinished_work(context, turn, failed, kept)
-        record = self._question_record(context, question)
-        asked = QuestionAsked(
-            question_id=question.id,
-            kind=question.kind,
-            title=question.title,
-            body=question.body,
-            options=question.options,
-            expires_at=record.expires,
-            calls=question.calls,
-            multiple=question.multiple,
-            plan=question.plan or UNSET,
-            who=record.audience,
-            reason_code=question.reason_code,
-            asked_by=record.question.asked_by,
-        )
-        waiting = LifecycleUpdated(
-            status="waiting", phase="execute", stop_reason="await_user_input"
-        )
-        added = await self._capabilities.ending(context, turn, "pause")
-        also = _between(added, partial(self._store_pause, context, record))
-        pause = context.stream.commit(
-            *added.events, asked, waiting, turn=turn, also=also, unless_stopped=True
-        )
-        await self._or_cancel(context, turn, pause)
-
-    async def await_tasks(self, context: RunContext, turn: Turn | None, wait: AwaitTasks) -> None:
-        """Store that the run waits for tasks; the end of one, or a message, queues it again.
-
-        If that has happened already, it is queued at once. A run that was asked to stop is
-        cancelled instead.
-        """
-        waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks")
-        added = await self._capabilities.ending(context, turn, "await_tasks")
-        also = _between(added, partial(self._store_wait, context, wait))
-        pause = context.stream.commit(
-            *added.events, waiting, turn=turn, also=also, unless_stopped=True
-        )
-        await self._or_cancel(context, turn, pause)
-
-    async def hand_over(self, context: RunContext, turn: Turn | None) -> None:
-        """Put the run back into the queue; another process resumes its last checkpoint.
-
-        A run that was asked to stop is cancelled instead.
-        """
-        added = await self._capabilities.ending(context, turn, "hand_over")
-        requeue = partial(
-            requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now()
-        )
-        also = _between(added, requeue)
-        release = context.stream.commit(*added.events, also=also, unless_stopped=True)
-        await self._or_cancel(context, turn, release)
-
-    async def _or_cancel(
-        self, context: RunContext, turn: Turn | None, commit: Awaitable[None]
-    ) -> None:
-        """Await a commit; a run that was asked to stop meanwhile is cancelled instead."""
+        ending = ENDINGS[type(end)]
+        step = Done(stop_outcome(end)) if isinstance(end, RunStopped) else end
+        if isinstance(step, Done) and (turn is None or step is not end):
+            turn = turn or await self._load_turn(context)
+            step = Done(with_last_text(step.outcome, turn))
+        if ending.closes_calls:
+            await self._close_unfinished_work(context, turn, step)
+        added = await self._capabilities.ending(context, turn, ending)
+        stored = await self._content(context, turn, step, ending)
         try:
-            await commit
+            await context.stream.commit(
+                *added.events,
+                *stored.events,
+                turn=turn if ending.departure is None else None,
+                also=join_work(added.before, stored.work, added.after),
+                settle=added.settle,
+                unless_stopped=not isinstance(end, RunStopped),
+                drops_checkpoint=ending.drops_checkpoint and not stored.has_failed,
+            )
         except RunStopped as stopped:
-            await self.cancel(context, turn, stopped)
+            return await self.complete(context, turn, stopped)
+        self._capabilities.committed(context, ending)
+        return end
+
+    async def _content(
+        self, context: RunContext, turn: Turn | None, step: _LastStep, ending: Ending
+    ) -> _Content:
+        """Return what the run itself stores when an attempt ends."""
+        match step:
+            case Pause(question=question):
+                record = self._question_record(context, question)
+                events = (_asked_event(record), _waiting("await_user_input"))
+                return _Content(events, partial(self._store_pause, context, record))
+            case AwaitTasks():
+                store = partial(self._store_wait, context, step)
+                return _Content((_waiting("await_tasks"),), store)
+            case RunHandedOver():
+                requeue = partial(
+                    requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now()
+                )
+                return _Content((), requeue)
+            case Done(outcome=outcome) if ending.departure == "stopped":
+                return self._end(context, turn, outcome)
+            case Done(outcome=outcome):
+                async with stage("summarize", context.stream.defer, self._clock):
+                    end = self._end(context, turn, outcome)
+                persisted = stage_completed("persist", self._clock.monotonic(), self._clock)
+                return end._replace(events=(stage_started("persist"), persisted, *end.events))
+
+    def _end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> _Content:
+        run, task, ids = context.run, context.task, new_task_ids()
+        result = summarize(run, task, turn, outcome, ended=self._now())
+        work = partial(finalize_run, self._stores, run, task, result=result, ids=ids)
+        events = end_events(run, result, turn, outcome)
+        return _Content(events, work, has_failed=result.end.status == "failed")
 
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn_to_end, self._stores, context.run))
 
-    def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
-        return summarize(context.run, context.task, turn, outcome, ended=self._now())
-
-    def _settled(self, context: RunContext, turn: Turn | None) -> LastEvent | None:
-        """Return what completes the last event of a run; nothing if it has no other run's part."""
-        is_alone = context.run.subtask is None and turn is not None and not turn.has_subtasks
-        return None if is_alone else partial(with_totals, self._stores, context.run)
-
     async def _close_unfinished_work(
-        self,
-        context: RunContext,
-        turn: Turn | None,
-        outcome: TurnOutcome,
-        keep: frozenset[str] = frozenset(),
+        self, context: RunContext, turn: Turn | None, step: _LastStep
     ) -> None:
+        """Close what an attempt leaves open, besides the calls that run again."""
+        kept = frozenset[str]()
+        match step:
+            case Pause(question=question) if question.kind == "recovery":  # as after a crash
+                outcome = TurnOutcome("error", "", question.title)
+                if turn is not None:
+                    kept = turn.started | turn.inputs.keys() | turn.waits.keys()
+            case Done(outcome=outcome) if outcome.stop_reason not in CLEAN_STOP_REASONS:
+                pass
+            case _:
+                return
         await context.stream.commit()  # all emitted events must be in the log
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         events = await asyncio.to_thread(
             find_unfinished_work,
             log,
-            keep,
+            kept,
             truncate_json(outcome.error or "failed"),
             outputs=self._stores.call_outputs,
             stop=call_stop(outcome),
@@ -206,27 +167,6 @@ class RunCompleter:
         if turn is not None:
             turn.note_stopped(stopped_texts(events))
         await context.stream.emit(*events)
-
-    async def _commit_end(
-        self,
-        context: RunContext,
-        result: RunResult,
-        events: Sequence[Event],
-        added: Contribution,
-        *,
-        settle: LastEvent | None,
-        unless_stopped: bool = False,
-    ) -> None:
-        end = partial(
-            finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
-        )
-        await context.stream.commit(
-            *events,
-            also=_between(added, end),
-            settle=settle,
-            unless_stopped=unless_stopped,
-            drops_checkpoint=result.end.status != "failed",
-        )
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:
         """Return the record of a question that is asked now.
@@ -236,7 +176,12 @@ class RunCompleter:
         """
         task, now, place = context.task, self._clock.now(), context.run.subtask
         if place is not None:
-            question = msgspec.structs.replace(question, asked_by=place.path)
+            question = msgspec.structs.replace(
+                question,
+                asked_by=place.path,
+                asker_number=place.number,
+                asker_role=place.role,
+            )
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,
@@ -272,17 +217,31 @@ class RunCompleter:
         if not (yield from stores.runs.await_tasks(run.id, run.fence, wait.until)):
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now=now)
-        yield from stores.subtasks.set_waits(run.id, wait.waits)
-        is_settled = yield from stores.subtasks.has_settled_wait(run.id)
-        # the end of another task is no reason to go on: it is told at the next step
-        if is_settled or (yield from has_message(stores, run.id)):
-            yield from queue_awaiting(stores, run, now=now)
         return []
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
 
 
-def _between(added: Contribution, work: ExtraWork) -> ExtraWork | None:
-    """Return the statements of an ending with those of the capabilities before and after."""
-    return join_work(added.before, work, added.after)
+def _asked_event(record: QuestionRecord) -> QuestionAsked:
+    question = record.question
+    return QuestionAsked(
+        question_id=question.id,
+        kind=question.kind,
+        title=question.title,
+        body=question.body,
+        options=question.options,
+        expires_at=record.expires,
+        calls=question.calls,
+        multiple=question.multiple,
+        plan=question.plan or UNSET,
+        who=record.audience,
+        reason_code=question.reason_code,
+        asked_by=question.asked_by,
+        asker_number=question.asker_number,
+        asker_role=question.asker_role,
+    )
+
+
+def _waiting(stop_reason: StopReason) -> LifecycleUpdated:
+    return LifecycleUpdated(status="waiting", phase="execute", stop_reason=stop_reason)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
-from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.hosts.host import Host, WorkspaceUse
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
@@ -28,8 +28,8 @@ from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
-from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
 from internal.agent.capabilities.capability import RunEnded, RunPaused, RunStarted
+from internal.agent.capabilities.endings import ENDINGS, AttemptEnd
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.errors import (
     MESSAGE_FILTERED_CODE,
@@ -44,7 +44,7 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import RunIds
-from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
@@ -139,15 +139,12 @@ class AgentCoordinator:
             clock=services.clock,
             used_seconds=run.used_seconds,
         )
-        recorder = PlanSessionTitleRecorder(services.database, services.stores)
-        titles = QueuedListener(recorder, PlanUpdated)
-        stream.add(titles)
         use = WorkspaceUse(
             self._host, run, task, database=services.database, stores=services.stores
         )
         context = RunContext(ids, run, task, stream, use, claimed=claimed)
         try:
-            async with background_task(stream.deliver()), titles.running():
+            async with background_task(stream.deliver()), self._capabilities.listening(stream):
                 await self._run_attempt(context, active)
         finally:
             services.broadcaster.forget(run.id)
@@ -157,28 +154,18 @@ class AgentCoordinator:
         return await self.services.database.read(work, is_short=True)
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
-        attempt, capabilities, run_id = _Attempt(), self._capabilities, context.run.id
+        attempt = _Attempt()
+        end: AttemptEnd
         try:
             end = await active.run_cancellable(self._work(context, attempt))
-        except RunStopped as stopped:
-            await capabilities.leave(run_id, "stopped")
-            await self._completer.cancel(context, attempt.turn, stopped)
-            outcome = TurnOutcome("user_stop", "", stopped.reason)
-            await capabilities.observe(context, RunEnded(outcome))
-        except RunHandedOver:
-            await capabilities.leave(run_id, "handed_over")
-            await self._completer.hand_over(context, attempt.turn)
-        else:
-            if isinstance(end, Pause):
-                await self._completer.pause(context, attempt.turn, end.question)
-                await capabilities.observe(context, RunPaused(end))
-                return
-            if isinstance(end, AwaitTasks):
-                await self._completer.await_tasks(context, attempt.turn, end)
-                return
-            await capabilities.leave(run_id, "ended")
-            await self._completer.end(context, attempt.turn, end.outcome)
-            await capabilities.observe(context, RunEnded(end.outcome))
+        except (RunStopped, RunHandedOver) as left:
+            end = left
+        departure = ENDINGS[type(end)].departure
+        if departure is not None:
+            await self._capabilities.leave(context.run.id, departure)
+        moment = _moment(await self._completer.complete(context, attempt.turn, end))
+        if moment is not None:
+            await self._capabilities.observe(context, moment)
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
@@ -252,6 +239,18 @@ class AgentCoordinator:
         if not isinstance(ended, Done):
             raise TypeError("an ended Turn is not done")
         return ended
+
+
+def _moment(end: AttemptEnd) -> RunPaused | RunEnded | None:
+    match end:
+        case Pause():
+            return RunPaused(end)
+        case Done(outcome=outcome):
+            return RunEnded(outcome)
+        case RunStopped():
+            return RunEnded(TurnOutcome("user_stop", "", end.reason))
+        case AwaitTasks() | RunHandedOver():
+            return None
 
 
 async def _keep_turn(context: RunContext, turn: Turn) -> None:

@@ -7,7 +7,6 @@ import msgspec
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RepeatableRequest
 from internal.agent.app.runs.context import stage_started
-from internal.agent.app.runs.session_title import one_line
 from internal.agent.app.runs.visibility import Writing
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
@@ -29,7 +28,7 @@ from internal.agent.domain.tasks import (
     Status,
     Task,
 )
-from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.text import MAX_JSON_BYTES, first_line, truncate_json
 from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
@@ -133,11 +132,14 @@ def clean_instruction(text: str) -> str:
     """
     text = clean_text(text)
     if not text.strip():
-        raise InvalidRequest("The task is empty.")
+        raise InvalidRequest("The task is empty.", reason_code="task_empty")
     if len(text) > MAX_INSTRUCTION_CHARACTERS:
         raise InvalidRequest(
             f"The task has {len(text):,} characters; the maximum is {MAX_INSTRUCTION_CHARACTERS:,}."
-            " Attach long material as a file."
+            " Attach long material as a file.",
+            reason_code="task_too_long",
+            count=len(text),
+            limit=MAX_INSTRUCTION_CHARACTERS,
         )
     return text
 
@@ -207,7 +209,7 @@ def create_task(
     yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
     share = submission.spec.share_of(origin.principal)
     yield from stores.runs.add(run, now, submission.lease_until, share=share)
-    title = one_line(submission.instruction)
+    title = first_line(submission.instruction)
     yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
     commands, shown_bytes = shown_commands(submission.instruction, submission.prompt)
     received = InputReceived(
@@ -286,9 +288,15 @@ def resume_submission(
         Conflict: the task has not ended, or it is completed.
     """
     if task.status not in ENDED:
-        raise Conflict(f"The task has not ended: it is {task.status}.")
+        raise Conflict(
+            f"The task has not ended: it is {task.status}.",
+            reason_code="task_not_ended",
+            status=task.status,
+        )
     if task.stop_reason == "final_answer":
-        raise Conflict("The task is completed; there is nothing to resume.")
+        raise Conflict(
+            "The task is completed; there is nothing to resume.", reason_code="nothing_to_resume"
+        )
     return Submission(
         instruction=_without_prompt(task.instruction),
         prompt=f"{RESUME_PROMPT}\n\n{_without_prompt(task.model_text)}",
@@ -315,7 +323,7 @@ def checked_submission(submission: Submission, principal: Principal) -> Submissi
         InvalidRequest: the instruction is empty or too long.
     """
     if not principal.may("talk"):
-        raise Forbidden("You may not submit tasks here.")
+        raise Forbidden("You may not submit tasks here.", reason_code="may_not_submit")
     instruction = clean_instruction(submission.instruction)
     prompt = clean_text(submission.prompt)
     return msgspec.structs.replace(submission, instruction=instruction, prompt=prompt)

@@ -32,6 +32,7 @@ from internal.agent.domain.delegation.reports import (
     SubtaskResult,
     end_message,
 )
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.errors import (
     ContextTooLong,
     ModelError,
@@ -332,7 +333,7 @@ class ReactEngine:
         root = context.task.id
         if place is not None:
             root, limit = place.root_task_id, place.max_cost
-        elif not turn.has_subtasks:
+        elif not ((known := SubtaskState.of(turn.states)) and known.creates):
             return False
         if limit is None:
             return False
@@ -641,8 +642,9 @@ def _deliver_end(turn: Turn, results: Sequence[SubtaskResult]) -> list[Event]:
     """Tell the model the end of a subtask, unless it knows it."""
     events: list[Event] = []
     for result in results:
-        if result.task.id not in turn.told_tasks:
-            turn.tell_tasks([result.task.id])
+        known = SubtaskState.of(turn.states) or SubtaskState()
+        if result.task.id not in known.told:
+            turn.remember(known.with_told([result.task.id]))
             turn.add_user_message(end_message(result))
             events.append(completed_event(result))
     return events

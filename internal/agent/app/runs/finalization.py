@@ -29,6 +29,7 @@ from internal.agent.domain.chats import (
     reply_key,
 )
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds, milliseconds_between
 from internal.agent.domain.events.types import (
@@ -71,6 +72,22 @@ RECALLED = "the message was recalled"
 
 LEFT_CHAT = "the bot was removed from the chat"
 """Stop reason of a run whose chat cannot be written to any more: it leaves no reply."""
+
+INTERRUPTED_REASON = "interrupted by a new message"
+INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
+STOPPED_BY_CREATOR = "stopped by the task that created it"
+PLAN_REJECTED = "the plan was rejected"
+
+STOP_CODES = {
+    "stopped": "stopped",
+    PLAN_REJECTED: "plan_rejected",
+    RECALLED: "recalled",
+    LEFT_CHAT: "left_chat",
+    INTERRUPTED_REASON: "interrupted",
+    INTERRUPTED_BY_OTHER: "interrupted_by_other",
+    STOPPED_BY_CREATOR: "creator",
+}
+"""The `reason_code` of `workflow.result.cancelled` by its reason."""
 
 INTERRUPTED = "interrupted"
 
@@ -226,8 +243,8 @@ def _release_dependent(
     if dependent is None or dependent.status in ENDED:
         return []
     task = yield from load_task(stores, dependent)
-    path = run.task_id if run.subtask is None else run.subtask.path
-    outcome = TurnOutcome("blocked", "", f"not started: {path}, which it depends on, {end.status}")
+    blocked = f"not started: {run.place or run.task_id}, which it depends on, {end.status}"
+    outcome = TurnOutcome("blocked", "", blocked)
     return (yield from end_idle_run(stores, dependent, task, outcome=outcome, ids=ids, now=now))
 
 
@@ -412,7 +429,8 @@ def summarize(
     else:
         messages = [user_message(task.model_text)] if run.fence else []
     silent = stopped and outcome.error == LEFT_CHAT
-    told = frozenset(task.reports) | (frozenset() if turn is None else turn.told_tasks)
+    known = None if turn is None else SubtaskState.of(turn.states)
+    told = frozenset(task.reports) | (frozenset() if known is None else known.told)
     return RunResult(end, messages, usage, silent, told, outcome.by, outcome.via)
 
 
@@ -426,8 +444,10 @@ def end_events(
     phase = {"user_stop": "stop", "interrupted": "interrupted"}.get(end.stop_reason, "persist")
     updated = LifecycleUpdated(status=end.status, phase=phase, stop_reason=end.stop_reason)
     if end.status == "cancelled":
+        reason = outcome.error or PLAN_REJECTED
         return updated, ResultCancelled(
-            reason=truncate_json(outcome.error or "the plan was rejected"),
+            reason=truncate_json(reason),
+            reason_code=STOP_CODES.get(reason, ""),
             requested_by=outcome.by or NOBODY,
             requested_via=outcome.via or CLOCK,
             requested_name=outcome.name or UNSET,

@@ -18,6 +18,7 @@ from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.capabilities.capability import UserMessage
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.domain.delegation.reports import SubtaskResult
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
@@ -140,8 +141,9 @@ class RunPreparer:
             config=config,
             messages=[message],
             task_index=0,
-            told_tasks=frozenset(task.reports),
         )
+        if task.reports:
+            turn.remember(SubtaskState(frozenset(task.reports)))
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")

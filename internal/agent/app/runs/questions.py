@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.visibility import Writing
 from internal.agent.domain.chats import OutgoingMessage, closing_key, question_key
+from internal.agent.domain.errors import Conflict
 from internal.agent.domain.events.types import QuestionAnswered
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer, QuestionRecord
@@ -109,14 +110,21 @@ def expired_answer(question: QuestionRecord, now: str) -> Answer:
     return Answer(question.question.id, "expired", NOBODY, CLOCK, at=now)
 
 
-def closed_message(question: QuestionRecord, reader: str = "") -> str:
-    """Return a sentence why the question cannot be answered any more, for a principal."""
+def closed_error(question: QuestionRecord, reader: str = "") -> Conflict:
+    """Return the error that says why a question cannot be answered any more, for a principal."""
     answer = question.answer
     if answer is None or answer.decision == "expired":
         if question.status in ("open", "expired"):
-            return "The question has expired; nothing was run."
-        return "The question is closed."
+            return Conflict(
+                "The question has expired; nothing was run.", reason_code="question_expired"
+            )
+        return Conflict("The question is closed.", reason_code="question_closed")
     text = f" ({truncate(answer.text, 80)})" if answer.text else ""
     time = format_moment(answer.at)
-    who = "you" if answer.by == reader else answer.who
-    return f"Already answered by {who} via {answer.via}, {time}: {answer.decision}{text}."
+    if answer.by == reader:
+        sentence = f"Already answered by you via {answer.via}, {time}: {answer.decision}{text}."
+        return Conflict(sentence, reason_code="question_answered_by_you", time=time)
+    sentence = (
+        f"Already answered by {answer.who} via {answer.via}, {time}: {answer.decision}{text}."
+    )
+    return Conflict(sentence, reason_code="question_answered", person=answer.who, time=time)

@@ -2,25 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.events.writer import ExtraWork, SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext, describe_error
 from internal.agent.capabilities.capability import CallReport, RunCall
 from internal.agent.capabilities.registry import Capabilities
-from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import (
     Event,
-    TaskCompleted,
-    TaskDispatched,
     ToolCompleted,
     ToolProgress,
     ToolStarted,
@@ -35,7 +31,6 @@ from internal.agent.domain.permissions.policy import (
 )
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
-from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.secrets import StreamMask, mask_secrets
@@ -156,8 +151,7 @@ class _Execution:
     """What the execution of a call made, besides the report for the model."""
 
     def __init__(self) -> None:
-        self.outcome = ToolOutcome("")
-        self.recorded = RecordedArtifacts()
+        self.also: ExtraWork | None = None
         self.duration_ms = 0
 
 
@@ -287,15 +281,10 @@ class ToolExecutor:
                 dispatched = waits.events if isinstance(waits, TasksAwaited) else ()
                 await context.stream.emit(*dispatched, turn=turn)
                 return
-            outcome, recorded = made.outcome, made.recorded
-            text = "\n\n".join(
-                filter(None, (report.text, *report.additions, mask_secrets(recorded.note)))
-            )
+            outcome = report.outcome
+            text = "\n\n".join(filter(None, (report.text, *report.additions)))
             result = ToolResult(call.call_id, text, report.failed, outcome.images)
-            news = [each for each in outcome.events if not _is_known(turn, each)]
-            turn.tell_tasks(outcome.told_tasks)
-            _note_subtasks(turn, news)
-            events = [*news, *turn.add_tool_result(result)]
+            events = turn.add_tool_result(result)
             shown = truncate_json(text, MAX_RESULT_BYTES)
             completed = ToolCompleted(
                 call_id=call.call_id,
@@ -306,9 +295,7 @@ class ToolExecutor:
                 attachments=outcome.attachments,
                 metadata=truncate_arguments(outcome.metadata, MAX_METADATA_BYTES),
             )
-            await context.stream.emit(
-                completed, *report.events, *recorded.events, *events, turn=turn, also=recorded.also
-            )
+            await context.stream.emit(completed, *report.events, *events, turn=turn, also=made.also)
             self._outputs.remove(context.ids.run_id, call.call_id)
 
     async def _execute(self, executed: RunCall, batch: _Batch, made: _Execution) -> CallReport:
@@ -318,18 +305,17 @@ class ToolExecutor:
             InputRequired, TasksAwaited: it waits, which the Turn has noted.
         """
         context, turn, call, _ = executed
-        reply, wait = turn.input_reply(call.call_id), turn.waits.get(call.call_id)
+        reply = turn.input_reply(call.call_id)
         started_at = self._clock.monotonic()
         error, outcome = "", ToolOutcome("")
         try:
-            outcome = await self._call(context, turn.config, call, reply=reply, wait=wait)
+            outcome = await self._call(context, turn, call)
         except InputRequired as needed:
             if turn.require_input(call.call_id, needed.request):
                 raise
             error = f"{call.name} asked people too often in one call."
         except TasksAwaited as awaited:
             turn.await_tasks(call.call_id, awaited.wait)
-            _note_subtasks(turn, awaited.events)
             raise
         except ToolError as failure:
             error = str(failure)
@@ -337,13 +323,15 @@ class ToolExecutor:
             metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
             outcome = msgspec.structs.replace(outcome, metadata=metadata)
         outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
-        made.outcome = await self._attach_long_text(context.ids.session_id, outcome)
+        outcome = await self._attach_long_text(context.ids.session_id, outcome)
         made.duration_ms = round((self._clock.monotonic() - started_at) * 1000)
-        made.recorded = await self._record_artifacts(
-            context, turn, call, made.outcome, is_last=batch.finish_call()
+        recorded = await self._record_artifacts(
+            context, turn, call, outcome, is_last=batch.finish_call()
         )
-        text = truncate(error or made.outcome.text, MAX_RESULT_CHARACTERS)
-        return CallReport(text, failed=bool(error))
+        made.also = recorded.also
+        text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
+        note, events = mask_secrets(recorded.note), (*recorded.events, *outcome.events)
+        return CallReport(text, bool(error), (note,), events, outcome)
 
     async def _record_artifacts(
         self,
@@ -363,15 +351,7 @@ class ToolExecutor:
             made = made.joined(found)
         return made
 
-    async def _call(
-        self,
-        context: RunContext,
-        config: RunConfig,
-        call: ToolCall,
-        *,
-        reply: InputReply | None,
-        wait: TaskWait | None,
-    ) -> ToolOutcome:
+    async def _call(self, context: RunContext, turn: Turn, call: ToolCall) -> ToolOutcome:
         """Run one call, or continue it with a reply or after a wait.
 
         Raises:
@@ -379,6 +359,7 @@ class ToolExecutor:
             TasksAwaited: it continues when tasks have ended.
             ToolError: the call failed, timed out or crashed. The message is for the model.
         """
+        config = turn.config
         spec = _spec(config, call)
         seconds = spec.timeout_seconds or self._timeout
         ids = context.ids
@@ -394,8 +375,8 @@ class ToolExecutor:
             network_of(config.policy, spec, call.arguments),
             outside_of(config.policy, spec, call.arguments),
             context.task.spec,
-            reply,
-            wait,
+            turn.input_reply(call.call_id),
+            turn.waits.get(call.call_id),
             context.task.origin.principal,
             context.task.origin.is_private,
             _is_agreed(config, spec, call),
@@ -467,15 +448,6 @@ def _shorten_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], bytes
 def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
     """Return the specification of a call that passed the review, so its tool exists."""
     return next(spec for spec in config.all_tools if spec.name == call.name)
-
-
-def _is_known(turn: Turn, event: Event) -> bool:
-    """Return True if an event tells the end of a subtask that the model knows."""
-    return isinstance(event, TaskCompleted) and event.task_id in turn.told_tasks
-
-
-def _note_subtasks(turn: Turn, events: Sequence[Event]) -> None:
-    turn.has_subtasks |= any(isinstance(each, TaskDispatched) for each in events)
 
 
 def _crash_message(tool: str, failure: Exception) -> str:

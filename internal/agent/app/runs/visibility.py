@@ -64,7 +64,10 @@ def check_question_visible(
         WrittenEarlier: the text was written before the question was shown.
     """
     if not (yield from _could_see_question(stores, question, writing)):
-        raise WrittenEarlier("This was written before the question: nothing was allowed.")
+        raise WrittenEarlier(
+            "This was written before the question: nothing was allowed.",
+            reason_code="written_before_question",
+        )
 
 
 def could_see_run(stores: Stores, run: Run, task: Task, writing: Writing) -> Read[bool]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from internal.agent.app.runs.creation import TaskIds
-from internal.agent.app.runs.finalization import stop_subtasks
+from internal.agent.app.runs.finalization import STOPPED_BY_CREATOR, stop_subtasks
 from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.delegation.reports import TASKS_CHANNEL
@@ -47,5 +47,5 @@ def cancel_subtask(
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         return []
-    stop = StopRequest(task.origin.principal, TASKS_CHANNEL, "stopped by the task that created it")
+    stop = StopRequest(task.origin.principal, TASKS_CHANNEL, STOPPED_BY_CREATOR)
     return (yield from stop_subtasks(stores, [run], stop, ids=ids, now=now))

@@ -45,7 +45,7 @@ from internal.agent.domain.delegation.rights import (
     refuse_options,
     subtask_spec,
 )
-from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask, TaskWait
+from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import (
@@ -56,7 +56,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId, TaskId, new_run_id, new_task_id
 from internal.agent.domain.permissions.modes import Mode
-from internal.agent.domain.tasks import Profile, Run, Task
+from internal.agent.domain.tasks import Profile, Run, Task, TaskWait
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.runtime import Clock

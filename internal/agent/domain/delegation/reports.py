@@ -55,7 +55,7 @@ class SubtaskResult(NamedTuple):
     @property
     def path(self) -> str:
         """What people read in place of the id."""
-        return self.task.id if self.run.subtask is None else self.run.subtask.path
+        return self.run.place or self.task.id
 
     @property
     def preview(self) -> str:

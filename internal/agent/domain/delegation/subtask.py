@@ -1,4 +1,4 @@
-"""Subtasks: tasks that a run created, and what a run waits for."""
+"""Subtasks: tasks that a run created."""
 
 from typing import Literal
 
@@ -53,16 +53,3 @@ class Subtask(msgspec.Struct, frozen=True):
     def path(self) -> str:
         """What people read in place of an id, such as `task 2 · analyst`."""
         return subtask_path(self.number, self.role)
-
-
-class TaskWait(msgspec.Struct, frozen=True):
-    """A call that waits until tasks have ended: all of them, or with `any_of` the first.
-
-    `until` (RFC 3339) is when it goes on regardless. `is_over` once its run was woken: the call
-    runs again, and may wait again for what is missing.
-    """
-
-    tasks: tuple[TaskId, ...]
-    until: str
-    any_of: bool = False
-    is_over: bool = False

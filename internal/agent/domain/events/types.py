@@ -56,7 +56,8 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     """The run pauses until a person answers. `who`: operators only, or also the asker.
 
     `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`.
-    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`.
+    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`; `asker_number`
+    and `asker_role` are its parts, 0 and "" for the task itself and in events of earlier versions.
     """
 
     name: ClassVar[str] = "workflow.question.asked"
@@ -73,6 +74,8 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     who: Audience = "operators"
     reason_code: str = ""
     asked_by: str = ""
+    asker_number: int = 0
+    asker_role: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The question."""
@@ -681,7 +684,9 @@ class ResultFinal(Event, frozen=True, kw_only=True):
 class ResultCancelled(Event, frozen=True, kw_only=True):
     """The end of the run because a person stopped it. What it used is as in an end of its own.
 
-    `requested_name` is the display name of that person.
+    `requested_name` is the display name of that person. `reason_code` says the reason to channels
+    in other languages: stopped, plan_rejected, recalled, left_chat, interrupted,
+    interrupted_by_other or creator; it is "" in events of earlier versions.
     """
 
     name: ClassVar[str] = "workflow.result.cancelled"
@@ -696,6 +701,7 @@ class ResultCancelled(Event, frozen=True, kw_only=True):
     cost: float | UnsetType = UNSET
     subtasks: int = 0
     above: tuple[RunTotal, ...] = ()
+    reason_code: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""

@@ -170,7 +170,11 @@ def rules_of_network(setting: NetworkSetting) -> tuple[str, ...]:
     rules: list[str] = []
     for host in setting:
         if host in {"off", "open"}:
-            raise RuleError(f"{host} stands alone: it cannot be combined with hosts")
+            raise RuleError(
+                f"{host} stands alone: it cannot be combined with hosts",
+                reason_code="rule_host_alone",
+                host=host,
+            )
         if host == "registries":
             rules += rules_of_network("registries")
         else:

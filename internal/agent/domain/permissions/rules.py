@@ -68,7 +68,10 @@ def check_rule_lengths(rules: Iterable[str]) -> None:
     if length > MAX_RULE_CHARACTERS:
         raise RuleError(
             f"The rules have {length:,} characters together; the maximum is"
-            f" {MAX_RULE_CHARACTERS:,}."
+            f" {MAX_RULE_CHARACTERS:,}.",
+            reason_code="rules_too_long",
+            count=length,
+            limit=MAX_RULE_CHARACTERS,
         )
 
 
@@ -134,7 +137,9 @@ def split_rule(text: str) -> tuple[str, str | None]:
     if not match or find_invisible(text):
         raise RuleError(
             f"{text[:80]!a} is not a rule; write the name of a tool, or tool(pattern)"
-            " for some of its calls"
+            " for some of its calls",
+            reason_code="not_a_rule",
+            rule=text[:80],
         )
     pattern = match["pattern"]
     return match["tool"], None if pattern is None else pattern.strip()
@@ -166,7 +171,12 @@ def _parse(text: str, targets: tuple[Target, ...], *, allow: bool) -> Rule:
     of_sandbox = SANDBOX_TARGETS.get(tool)
     if pattern is None:
         if allow and isinstance(of_sandbox, OutsidePathTarget):
-            raise RuleError(f"{text}: name a path, such as {tool}(/srv/data)")
+            raise RuleError(
+                f"{text}: name a path, such as {tool}(/srv/data)",
+                reason_code="rule_needs_path",
+                rule=text,
+                tool=tool,
+            )
         return Rule(text, tool)
     patterns: list[Pattern] = []
     errors: list[RuleError] = []
@@ -182,7 +192,12 @@ def _parse(text: str, targets: tuple[Target, ...], *, allow: bool) -> Rule:
         return Rule(text, tool, tuple(patterns))
     if errors:
         raise errors[0]
-    raise RuleError(f"{text}: {tool} takes no pattern; write {tool} alone for every call of it")
+    raise RuleError(
+        f"{text}: {tool} takes no pattern; write {tool} alone for every call of it",
+        reason_code="rule_takes_no_pattern",
+        rule=text,
+        tool=tool,
+    )
 
 
 def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow: bool) -> Pattern:
@@ -199,24 +214,49 @@ def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow:
                 _check_runner(text, tool, parsed)
             return parsed
         case CodeTarget():
-            raise RuleError(f"{text}: {tool} takes no pattern")
+            raise RuleError(
+                f"{text}: {tool} takes no pattern",
+                reason_code="rule_takes_no_pattern",
+                rule=text,
+                tool=tool,
+            )
 
 
 def _shell_pattern(text: str, tool: str, pattern: str) -> CommandPattern | RedirectPattern:
     script = parse_script(pattern)
     if script.problem:
-        raise RuleError(f"{text}: {script.problem}; write one command, such as {tool}(git log *)")
+        raise RuleError(
+            f"{text}: {script.problem}; write one command, such as {tool}(git log *)",
+            reason_code="rule_not_understood",
+            rule=text,
+            tool=tool,
+            problem=script.problem,
+        )
     if len(script.parts) != 1:
-        raise RuleError(f"{text}: a rule is one command; write a rule for each part")
+        raise RuleError(
+            f"{text}: a rule is one command; write a rule for each part",
+            reason_code="rule_one_command",
+            rule=text,
+        )
     part = script.parts[0]
     if isinstance(part, ParsedCommand):
         return _command_pattern(text, tool, part)
     if part.target.kind not in {"plain", "glob"}:
-        raise RuleError(f"{text}: name the file, such as {tool}(> out/*)")
+        raise RuleError(
+            f"{text}: name the file, such as {tool}(> out/*)",
+            reason_code="rule_names_file",
+            rule=text,
+            tool=tool,
+        )
     literal = part.target.kind == "plain"
     glob = re.sub(r"([*?])", r"[\1]", part.target.text) if literal else part.target.text
     if ".." in glob.split("/"):
-        raise RuleError(f"{text}: write the path without .., such as {tool}(> out/*)")
+        raise RuleError(
+            f"{text}: write the path without .., such as {tool}(> out/*)",
+            reason_code="rule_without_dots",
+            rule=text,
+            tool=tool,
+        )
     return RedirectPattern(part.writes, glob)
 
 
@@ -226,11 +266,17 @@ def _command_pattern(text: str, tool: str, command: ParsedCommand) -> CommandPat
     words = words[:-1] if more else words
     if not words or words[0].kind != "plain" or not words[0].text:
         raise RuleError(
-            f"{text}: begin with a program, such as {tool}(git log *); {tool} allows all"
+            f"{text}: begin with a program, such as {tool}(git log *); {tool} allows all",
+            reason_code="rule_needs_program",
+            rule=text,
+            tool=tool,
         )
     if any(word.kind not in {"plain", "glob"} for word in (*words, *command.assignments)):
         raise RuleError(
-            f"{text}: * stands alone at the end, such as {tool}(git log *); no variables"
+            f"{text}: * stands alone at the end, such as {tool}(git log *); no variables",
+            reason_code="rule_star_at_end",
+            rule=text,
+            tool=tool,
         )
     return CommandPattern(words, more, command.assignments)
 
@@ -238,29 +284,50 @@ def _command_pattern(text: str, tool: str, command: ParsedCommand) -> CommandPat
 def _check_runner(text: str, tool: str, pattern: CommandPattern) -> None:
     name = program_name(pattern.words[0].text)
     if name == "[[":
-        raise RuleError(f"{text}: [[ evaluates what it compares; write test, {tool}(test *)")
+        raise RuleError(
+            f"{text}: [[ evaluates what it compares; write test, {tool}(test *)",
+            reason_code="rule_evaluates",
+            rule=text,
+            tool=tool,
+        )
     rest = [word.text for word in pattern.words[1:]]
     if name in WRAPPERS and pattern.more:
         raise RuleError(
             f"{text}: {name} runs any program; allow the exact command, such as"
-            f" {tool}({name} git status), or everything with {tool}"
+            f" {tool}({name} git status), or everything with {tool}",
+            reason_code="rule_runs_any_program",
+            rule=text,
+            tool=tool,
+            program=name,
         )
     module = rest[:1] == ["-m"] and len(rest) > 1
     script = bool(rest) and (not rest[0].startswith("-") or rest[0] in _INFO_OPTIONS)
     if name in INTERPRETERS and not (module or script or (rest[1:] and not pattern.more)):
         raise RuleError(
             f"{text}: {name} runs any code; name the script, such as"
-            f" {tool}({name} scripts/build *), or allow everything with {tool}"
+            f" {tool}({name} scripts/build *), or allow everything with {tool}",
+            reason_code="rule_runs_any_code",
+            rule=text,
+            tool=tool,
+            program=name,
         )
 
 
 def _path_pattern(text: str, tool: str, pattern: str, *, allow: bool) -> PathPattern:
     if not pattern or "\\" in pattern or ".." in pattern.split("/"):
         raise RuleError(
-            f"{text}: write a path with / and * and without .., such as {tool}(notes/**)"
+            f"{text}: write a path with / and * and without .., such as {tool}(notes/**)",
+            reason_code="rule_path_form",
+            rule=text,
+            tool=tool,
         )
     if allow and pattern.startswith("/"):
-        raise RuleError(f"{text}: tools stay inside the workspace; write {tool}(notes/**)")
+        raise RuleError(
+            f"{text}: tools stay inside the workspace; write {tool}(notes/**)",
+            reason_code="rule_inside_workspace",
+            rule=text,
+            tool=tool,
+        )
     return PathPattern(pattern)
 
 
@@ -273,10 +340,19 @@ def parse_outside_pattern(pattern: str, text: str) -> OutsidePattern:
     is_plain = pattern.isprintable() and not find_invisible(pattern) and "*" not in pattern
     is_absolute = pattern.startswith("/") and ".." not in pattern.split("/")
     if not (is_plain and is_absolute) or len(pattern) > MAX_PATH_CHARS:
-        raise RuleError(f"{text}: write an absolute path without * and .., such as /srv/data")
+        raise RuleError(
+            f"{text}: write an absolute path without * and .., such as /srv/data",
+            reason_code="rule_absolute_path",
+            rule=text,
+        )
     path = normalize_path(pattern)
     if path in _OF_THE_SYSTEM or path.startswith(tuple(f"{one}/" for one in _KERNEL_FOLDERS)):
-        raise RuleError(f"{text}: {path} cannot be given to commands; name a folder in it")
+        raise RuleError(
+            f"{text}: {path} cannot be given to commands; name a folder in it",
+            reason_code="rule_path_of_system",
+            rule=text,
+            path=path,
+        )
     return OutsidePattern(path)
 
 
@@ -292,14 +368,19 @@ def parse_host_pattern(pattern: str, text: str, tool: str) -> HostPattern:
         raise RuleError(
             f"{text}: write a host name in ASCII or an address, with one TCP port or none, such as"
             f" {tool}(example.com), {tool}(*.example.com), {tool}(example.com:8443) or"
-            f" {tool}([::1]:5432)"
+            f" {tool}([::1]:5432)",
+            reason_code="rule_host_form",
+            rule=text,
+            tool=tool,
         )
     if match["ipv6"] is None:
         return HostPattern(match["host"], bool(match["any"]), port)
     try:
         address = parse_host(match["ipv6"], bracketed=True)
     except ValueError as error:
-        raise RuleError(f"{text}: {error}") from error
+        raise RuleError(
+            f"{text}: {error}", reason_code="rule_address", rule=text, detail=str(error)
+        ) from error
     return HostPattern(reached_host(address), subdomains=False, port=port)
 
 

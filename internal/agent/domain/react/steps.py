@@ -5,11 +5,10 @@ from typing import Literal
 
 import msgspec
 
-from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.questions import Question
 from internal.agent.domain.react.request_messages import RequestMessages
-from internal.agent.domain.tasks import StopReason
+from internal.agent.domain.tasks import StopReason, TaskWait
 from internal.agent.domain.usage import Usage
 
 ReplyStop = Literal["end", "tools", "length", "refused", "filtered", "paused"]

@@ -7,15 +7,15 @@ provider: roles alternate, every call has exactly one result, no message is empt
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
+from internal.agent.domain.capability_states import CapabilityState, StoredState
 from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
-from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
-from internal.agent.domain.ids import QuestionId, RunId, TaskId, call_id_prefix, question_id
+from internal.agent.domain.ids import QuestionId, RunId, call_id_prefix, question_id
 from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import (
     Message,
@@ -82,7 +82,7 @@ from internal.agent.domain.react.steps import (
     total_cost,
     total_usage,
 )
-from internal.agent.domain.tasks import StopReason
+from internal.agent.domain.tasks import StopReason, TaskWait
 from internal.agent.domain.text import replace_surrogates, text_tokens
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
@@ -108,7 +108,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
 
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
     `task_index`. `inputs` are what calls without a result ask people for, by call_id, and `waits`
-    are the tasks that they wait for. `told_tasks` are subtasks whose end the model knows.
+    are the tasks that they wait for. `states` are those of capabilities, by their names.
     `repeats` counts equal exchanges in a row, of which `last_exchange` is the hash.
     `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
     `fallback` is the origin of the fallback that answered last, "" for the model of `config`.
@@ -128,8 +128,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     results: dict[str, ToolResult] = {}
     inputs: dict[str, CallInput] = {}
     waits: dict[str, TaskWait] = {}
-    told_tasks: frozenset[TaskId] = frozenset()
-    has_subtasks: bool = False
+    states: dict[str, StoredState] = {}
     started: frozenset[str] = frozenset()
     pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}
@@ -298,9 +297,9 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             for call_id, wait in self.waits.items()
         }
 
-    def tell_tasks(self, task_ids: Iterable[TaskId]) -> None:
-        """Record that the model knows the ends of these subtasks."""
-        self.told_tasks |= frozenset(task_ids)
+    def remember(self, state: CapabilityState) -> None:
+        """Replace the state of a capability."""
+        self.states = state.added_to(self.states)
 
     def input_reply(self, call_id: str) -> InputReply | None:
         """Return with what a call continues, None if it has not been run before."""
@@ -518,8 +517,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
 
         The task of the new run is `instruction`. The work so far, the plan, the iterations and the
         cost towards the budget are kept. The messages of the failed run are messages of the session
-        now, which go on to number `until`: they become a part of the history. The subtasks of the
-        failed run stay its own.
+        now, which go on to number `until`: they become a part of the history. States of
+        capabilities stay those of the failed run.
         """
         self.history = msgspec.structs.replace(self.history, until=until, count=0)
         self.messages, self.task_index = [user_message(instruction)], 0
@@ -527,7 +526,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.earlier_cost, self.spending = self._known_cost(), {}
         self._forget_calls()
         self.pending_user_messages, self.question = (), None
-        self.told_tasks, self.has_subtasks = frozenset(), False
+        self.states = {}
         self.failures, self.empty_replies, self.fallback = 0, 0, ""
         self.unplanned, self.not_run = 0, 0
         self.repeats, self.last_exchange, self.closing_code = 0, "", ""

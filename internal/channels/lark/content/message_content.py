@@ -49,11 +49,9 @@ def read_content(
     decoded = decode_object(content)
     if kind in CARRIED_KINDS:
         return MessageContent(_readable_card(decoded) if kind == "interactive" else "")
-    if (text := item_text(kind, decoded)) is not None:
-        return MessageContent(text)
-    read = _KINDS.get(kind)
-    if read is None:
-        return None
+    if (read := _KINDS.get(kind)) is None:
+        text = item_text(kind, decoded)
+        return None if text is None else MessageContent(text)
     names = {
         mention.key: None if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
         for mention in mentions

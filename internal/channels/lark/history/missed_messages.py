@@ -13,7 +13,7 @@ from internal.agent.app.received_messages import ActiveChat, ReceivedMessages
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
 from internal.channels.lark.api import LarkApi, as_datetime, as_json, read_milliseconds
-from internal.channels.lark.events import EventHeader, LarkMessage, read_event
+from internal.channels.lark.events import EventEnvelope, LarkMessage
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -199,13 +199,6 @@ class ChatHistories:
         return ReceivedMessage(message_id, place.chat_id, sender["id"], raw, written)
 
 
-class _Stored(msgspec.Struct):
-    header: EventHeader = EventHeader()
-
-
-_stored = msgspec.json.Decoder(_Stored)
-
-
 def _places(chats: Sequence[ActiveChat]) -> Iterator[HistoryPlace]:
     """Yield a place for each chat, and one for each of its messages that is in a thread."""
     for chat in chats:
@@ -213,13 +206,14 @@ def _places(chats: Sequence[ActiveChat]) -> Iterator[HistoryPlace]:
         tenant_key = ""
         for stored in chat.newest:
             try:
-                event, header = read_event(stored.raw), _stored.decode(stored.raw).header
+                envelope = EventEnvelope(stored.raw)
+                event = envelope.read()
             except msgspec.DecodeError:
                 continue
             written = as_datetime(event.created) if isinstance(event, LarkMessage) else None
             if isinstance(event, LarkMessage) and written is not None:
                 known.append((event, written))
-                tenant_key = tenant_key or header.tenant_key
+                tenant_key = tenant_key or envelope.header.tenant_key
         if not known:
             continue
         place = HistoryPlace(

@@ -52,6 +52,7 @@ MAX_FILES = 50
 """Files of the messages of a request that become attachments of its task."""
 
 AnyRequest = ApiRequest[Any, Any]
+_TEXTS = ChatTexts()
 
 
 class TurnRequest(NamedTuple):
@@ -338,7 +339,7 @@ async def _give(request: AnyRequest, place: _Place) -> _Given:
     own = [files.add(file) for message in place.now for file in message.files]
     text = "\n\n".join(filter(None, (message.text for message in place.now)))
     if not text.strip() and own:
-        phrases = ChatTexts().phrases_for("".join(each.text for each in place.earlier))
+        phrases = _TEXTS.phrases_for("".join(each.text for each in place.earlier))
         text = phrases("only_files", names=", ".join(own))
     prompt = prompt_with_transcript(place.earlier, text, files.name_of)
     stored = await store_attachments(

@@ -103,7 +103,9 @@ async def upload_attachment(
             *(principal, name, media_type, request.body), sha256=query.sha256, offset=query.offset
         )
     if query.offset:
-        raise InvalidRequest("An offset needs the sha256 of the whole file.")
+        raise InvalidRequest(
+            "An offset needs the sha256 of the whole file.", reason_code="offset_without_hash"
+        )
     return await files.upload_stream(principal, name, media_type, request.body)
 
 
@@ -111,7 +113,7 @@ async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response
     """Return a page of a PDF as a picture. `Larkspur-Pages` is the number of pages."""
     sha256 = request.path["sha256"]
     if _SHA256.fullmatch(sha256) is None:
-        raise NotFound("There is no such attachment.")
+        raise NotFound("There is no such attachment.", reason_code="no_attachment")
     return await page_response(request, sha256)
 
 
@@ -119,7 +121,7 @@ async def show_upload(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Upload
     """Return how many bytes of an upload with `sha256` arrived."""
     sha256 = request.path["sha256"]
     if not _SHA256.fullmatch(sha256):
-        raise NotFound(f"Attachment {sha256[:80]} does not exist.")
+        raise NotFound(f"Attachment {sha256[:80]} does not exist.", reason_code="no_attachment")
     received, complete = await request.services.gateway.files.received(sha256, request.principal.id)
     return UploadView(sha256, received, complete)
 
@@ -128,7 +130,7 @@ async def download_attachment(request: ApiRequest[EmptyRequest, EmptyRequest]) -
     """Return the content of a file, or a part of it, which browsers neither show nor execute."""
     sha256 = request.path["sha256"]
     if not _SHA256.fullmatch(sha256):
-        raise NotFound(f"Attachment {sha256[:80]} does not exist.")
+        raise NotFound(f"Attachment {sha256[:80]} does not exist.", reason_code="no_attachment")
     files = request.services.gateway.files
     file = Download(
         name=sha256,
@@ -160,12 +162,20 @@ async def _store(
     if item.data is not None and item.uri is None:
         return await files.upload(principal, name, item.media_type, item.data)
     if item.uri is None or item.data is not None:
-        raise InvalidRequest(f"{field} needs either data or uri.")
+        raise InvalidRequest(
+            f"{field} needs either data or uri.",
+            reason_code="attachment_without_content",
+            field=field,
+        )
     sha256 = item.uri.removeprefix(_SCHEME)
     try:
         size = await files.keep_uploaded(sha256, principal)
     except NotFound as error:
-        raise InvalidRequest(f"{field}.uri does not refer to a stored file.") from error
+        raise InvalidRequest(
+            f"{field}.uri does not refer to a stored file.",
+            reason_code="attachment_not_stored",
+            field=field,
+        ) from error
     return Attachment(name, item.media_type, item.uri, sha256, size)
 
 

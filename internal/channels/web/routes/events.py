@@ -32,10 +32,13 @@ async def watch_events(request: ApiRequest[StreamQuery, EmptyRequest]) -> Stream
 async def _watched(request: ApiRequest[StreamQuery, EmptyRequest]) -> SessionFilter:
     query = request.query
     if (query.session_id is UNSET) is (query.sessions is UNSET):
-        raise InvalidRequest("Set either session_id or sessions.")
+        raise InvalidRequest("Set either session_id or sessions.", reason_code="stream_of_sessions")
     if query.sessions == "*":
         if not request.principal.may("owner"):
-            raise Forbidden("Only the owner can watch all sessions. List the sessions to watch.")
+            raise Forbidden(
+                "Only the owner can watch all sessions. List the sessions to watch.",
+                reason_code="all_sessions_by_owner",
+            )
         return None
     ids = [query.session_id] if query.session_id else (query.sessions or "").split(",")
     sessions = frozenset(SessionId(session_id) for session_id in ids)
@@ -46,7 +49,9 @@ async def _watched(request: ApiRequest[StreamQuery, EmptyRequest]) -> SessionFil
 async def _start(request: ApiRequest[StreamQuery, EmptyRequest]) -> Cursor | None:
     values = request.context.headers(b"last-event-id")
     if len(values) > 1:
-        raise InvalidRequest("The header Last-Event-ID is given more than once.")
+        raise InvalidRequest(
+            "The header Last-Event-ID is given more than once.", reason_code="last_event_twice"
+        )
     if values and values[0]:
         return parse_cursor(values[0].decode("latin-1"))
     if request.query.after:

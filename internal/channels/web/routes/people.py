@@ -48,7 +48,11 @@ async def list_rules(request: ApiRequest[EmptyRequest, EmptyRequest]) -> RulesVi
 async def remove_rule(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
     """Delete a permission rule. The calls that it allowed need approval again."""
     if request.number is None:
-        raise NotFound(f"Rule {request.path['number'][:80]} does not exist.")
+        raise NotFound(
+            f"Rule {request.path['number'][:80]} does not exist.",
+            reason_code="no_rule",
+            rule=request.path["number"][:80],
+        )
     gateway = request.services.gateway
     await gateway.remove_rule(request.number, request.principal, request.channel)
 

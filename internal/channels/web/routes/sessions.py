@@ -210,7 +210,11 @@ def _id(request: ApiRequest[Any, Any]) -> SessionId:
 
 def _waiting_number(request: ApiRequest[Any, Any]) -> int:
     if request.number is None:
-        raise NotFound(f"This session has no message {request.path['number'][:80]}.")
+        raise NotFound(
+            f"This session has no message {request.path['number'][:80]}.",
+            reason_code="no_waiting_message",
+            number=request.path["number"][:80],
+        )
     return request.number
 
 

@@ -80,7 +80,9 @@ class CheckLarkRequest(RequestModel, frozen=True):
         if self.app_id is None and self.app_secret is None:
             return None
         if self.app_id is None or self.app_secret is None:
-            raise InvalidRequest("Name app_id and app_secret, or none of them.")
+            raise InvalidRequest(
+                "Name app_id and app_secret, or none of them.", reason_code="app_incomplete"
+            )
         return LarkApp(self.app_id, self.app_secret, self.domain)
 
 
@@ -143,5 +145,8 @@ async def disconnect_lark(request: ApiRequest[EmptyRequest, EmptyRequest]) -> La
 
 def _setup(request: ApiRequest[Any, Any]) -> Setup:
     if request.services.setup is None:
-        raise Conflict("Settings can be changed in a gateway only: start `larkspur serve`.")
+        raise Conflict(
+            "Settings can be changed in a gateway only: start `larkspur serve`.",
+            reason_code="settings_by_gateway",
+        )
     return request.services.setup

@@ -44,6 +44,7 @@ MAX_PREVIEW_CHARACTERS = 500
 class TaskListView(TaskView, frozen=True):
     """A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "".
 
+    `number` and `role` are the parts of the place, 0 and "" for a task that no run created.
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
     is the number of files that it made. `cost` is that of the task and all subtasks below it, in US
     dollars, as far as prices are known. `reports` are the ended
@@ -61,6 +62,8 @@ class TaskListView(TaskView, frozen=True):
     started_at: str | None
     completed_at: str | None
     calls_not_run: int
+    number: int
+    role: str
 
 
 class TasksPage(msgspec.Struct, frozen=True):
@@ -255,21 +258,27 @@ def _options(task: CreateTaskRequest) -> TaskOptions:
     if task.plan_review is None:
         return task.options
     if task.options.plan_review not in {None, task.plan_review}:
-        raise InvalidRequest("plan_review and options.plan_review differ. Set only one of them.")
+        raise InvalidRequest(
+            "plan_review and options.plan_review differ. Set only one of them.",
+            reason_code="plan_review_differs",
+        )
     return msgspec.structs.replace(task.options, plan_review=task.plan_review)
 
 
 def _list_view(item: TaskListItem) -> TaskListView:
     task, summary, spending = item
+    place = summary.subtask
     return TaskListView(
         **task_fields(task),
         parent_task_id=task.parent_task_id,
         parent=summary.parent,
-        path="" if summary.subtask is None else summary.subtask.path,
+        path="" if place is None else place.path,
         reports=task.reports,
         files=summary.files,
         cost=spending.cost,
         calls_not_run=summary.calls_not_run,
+        number=0 if place is None else place.number,
+        role="" if place is None else place.role,
         **_times(summary.started, summary.ended),
     )
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from internal.agent.app.runs.creation import Submission, Submitted, new_task_ids
+from internal.agent.app.runs.finalization import INTERRUPTED_REASON
 from internal.agent.app.task_commands import (
-    INTERRUPTED_REASON,
     RecallRequest,
     interrupt_session,
     mark_handled,

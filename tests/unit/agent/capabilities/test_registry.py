@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from internal.agent.app.runs.context import RunContext
 from internal.agent.capabilities.capability import (
     CallNext,
     CallReport,
     Capability,
-    Departure,
     ModelReply,
     ReceivedParts,
     ReviewedCall,
     RunCall,
     UserMessage,
 )
+from internal.agent.capabilities.endings import ENDINGS, Departure, Ending
 from internal.agent.capabilities.registry import Capabilities
 from internal.agent.capabilities.run_draft import DraftChange, PromptScope, RunDraft
 from internal.agent.domain.errors import ToolError
@@ -24,10 +25,12 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import Text
 from internal.agent.domain.react.hook_outcomes import HookDecision, HookOutcome
+from internal.agent.domain.react.steps import Done
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelLimits, ModelRequest, ModelResponse
+from tests.support.store_records import a_run
 
 FILE = Attachment("a.txt", "text/plain", "", "", 1)
 NO_RUN: Any = None
@@ -65,6 +68,19 @@ class Leaver(Capability):
         self._left.append((run_id, departure))
 
 
+class Failing(Capability):
+    def committed(self, _run: RunContext, _ending: Ending, /) -> None:
+        raise ZeroDivisionError
+
+
+class Committed(Capability):
+    def __init__(self, endings: list[Ending]) -> None:
+        self._endings = endings
+
+    def committed(self, _run: RunContext, ending: Ending, /) -> None:
+        self._endings.append(ending)
+
+
 class Speaker(Capability):
     def __init__(self, word: str) -> None:
         self._word = word
@@ -85,6 +101,17 @@ class Speaker(Capability):
 
 async def finished() -> CallReport:
     return CallReport("done", failed=False)
+
+
+def test_a_capability_that_fails_after_the_commit_affects_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endings: list[Ending] = []
+    run = RunContext(NO_RUN, a_run(), NO_RUN, NO_RUN, NO_RUN)
+    Capabilities((Failing(), Committed(endings))).committed(run, ENDINGS[Done])
+    assert endings == [ENDINGS[Done]]
+    [logged] = caplog.records
+    assert (logged.message, vars(logged)["run_id"]) == ("capability failed", run.run.id)
 
 
 async def test_the_first_capability_is_the_outermost_around_a_call() -> None:

@@ -15,6 +15,7 @@ from internal.agent.domain.text import (
     MAX_JSON_BYTES,
     MAX_NESTING,
     escape_invisible,
+    first_line,
     format_size,
     is_invisible,
     mark_untrusted,
@@ -281,3 +282,9 @@ def test_content_cannot_forge_the_end_mark() -> None:
     assert outer.count(outer[:17]) == 2
     assert outer[1:17] not in inner
     assert mark_untrusted("x", "\ud800")
+
+
+def test_the_first_line_is_short_and_not_blank() -> None:
+    assert first_line("\n  write   the report\nwith charts") == "write the report"
+    assert first_line(" \n ") == ""
+    assert len(first_line("x" * 500)) < 130

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.errors import StoreCorrupt
+from internal.agent.domain.ids import TaskId
 from internal.agent.domain.messages import (
     Message,
     Text,
@@ -108,6 +110,13 @@ def test_merging_deltas() -> None:
     assert merged.offset == 0
     assert encode(decode_checkpoint(stored_checkpoint(merged))) == encode(turn)
     assert merge_deltas([]) is None
+
+
+def test_what_the_first_version_knew_of_subtasks_is_their_state() -> None:
+    delta = CheckpointEncoder().encode(start_turn(run_config()))
+    former = b'{"told_tasks":["task-1"],"has_subtasks":true,' + delta.turn[1:]
+    restored = decode_checkpoint(stored_checkpoint(delta)._replace(turn=former))
+    assert SubtaskState.of(restored.states) == SubtaskState(frozenset({TaskId("task-1")}), True)
 
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"not JSON"]])

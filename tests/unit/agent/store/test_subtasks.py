@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
-from internal.agent.domain.delegation.subtask import Subtask, TaskWait
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import RunId, TaskId
-from internal.agent.domain.tasks import Run, Status
+from internal.agent.domain.tasks import Run, Status, TaskWait
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.runs import RunEnd

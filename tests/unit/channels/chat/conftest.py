@@ -26,6 +26,7 @@ from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.chat_rules import resolve_rules
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import parse_command
 from internal.channels.chat.policy import ChatUsers
@@ -66,7 +67,7 @@ class EchoApp:
         self.transport = EchoTransport(self.service)
         self.users = ChatUsers(self.transport, self.gateway.access, self.settings)
         self.answers = TextAnswers(self.gateway, self.users)
-        self.router = TaskRouter(self.gateway, self.settings, defaults())
+        self.router = TaskRouter(self.gateway, defaults())
         protected = ProtectedPaths(self.home, session_folders=[self.home / "workspaces"])
         files = WorkspaceInstructionFiles(self.home, protected, InstructionTrust(self.home))
         folders = SessionFolders(self.home / "workspaces")
@@ -75,7 +76,7 @@ class EchoApp:
     async def message(
         self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True, **changes: Any
     ) -> MessageContext:
-        """Accept a message and return it as the worker hands it on."""
+        """Accept a message and return it as the handler hands it on."""
         raw = msgspec.json.encode({"text": text}).decode()
         message_id = self.service.new_id()
         row = InboundMessage("echo", "test", message_id, "direct", f"echo:test:{user}", raw, T0)
@@ -85,7 +86,13 @@ class EchoApp:
         actor = Actor(principal, "echo", CHAT)
         incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)
         chat = ChatRef("direct", "echo-scope", is_direct)
-        return MessageContext(actor, row, chat, ChatPhrases("en"), incoming, facts)
+        rules = resolve_rules(self.settings, "direct", facts.settings)
+        return MessageContext(actor, row, chat, ChatPhrases("en"), incoming, facts, rules)
+
+    async def again(self, message: MessageContext) -> MessageContext:
+        """Return a message as it would be handed on now: the settings of its chat may differ."""
+        chosen = await self.gateway.chats.get_settings(CHAT)
+        return message._replace(rules=resolve_rules(self.settings, "direct", chosen))
 
     async def command(self, text: str, *who: str) -> CommandResult:
         """Carry out the command of a message and return its result."""
@@ -95,7 +102,6 @@ class EchoApp:
             self.gateway,
             self.users,
             self.answers,
-            settings=self.settings,
             defaults=defaults(),
             instructions=self.instructions,
         )

@@ -5,17 +5,13 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from internal.agent.domain.chats import ChatSettings
-from internal.agent.domain.permissions.network import NetworkSetting, network_hosts
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Profile
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.chat_settings import chat_policy, chat_profile
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import ChatCommand
 from internal.i18n.chat import ChatPhrases
-from internal.settings.chat import ChatChannelSettings, ChatGroup
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
@@ -26,25 +22,24 @@ def commands(app: EchoApp) -> CommandHandlers:
 
 
 def settings_commands(app: EchoApp, allow: tuple[str, ...] = ()) -> CommandHandlers:
-    group = ChatGroup(network=("g.example",))
-    configured = ChatChannelSettings(groups={"room-9": group})
     isolated = replace(defaults(), isolated=True, policy=Policy(allow=allow))
     return CommandHandlers(
         app.gateway,
         app.users,
         app.answers,
-        settings=configured,
         defaults=isolated,
         instructions=app.instructions,
     )
 
 
-async def reply(commands: CommandHandlers, command: ChatCommand, message: MessageContext) -> str:
-    return (await commands.handle(command, message)).text
+async def reply(
+    app: EchoApp, commands: CommandHandlers, command: ChatCommand, message: MessageContext
+) -> str:
+    return (await commands.handle(command, await app.again(message))).text
 
 
 async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: CommandHandlers) -> None:
-    answer = await reply(commands, ChatCommand("plan", "on"), await app.message("/plan on"))
+    answer = await reply(app, commands, ChatCommand("plan", "on"), await app.message("/plan on"))
     assert "/plan off" in answer
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "always"
 
@@ -52,27 +47,27 @@ async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: CommandH
 async def test_only_the_owner_turns_off_what_the_settings_require(
     app: EchoApp, commands: CommandHandlers
 ) -> None:
-    await reply(commands, ChatCommand("plan", "off"), await app.message("/plan off"))
+    await reply(app, commands, ChatCommand("plan", "off"), await app.message("/plan off"))
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review is None
     owner = await app.message("/plan off", "lin", "owner")
-    await reply(commands, ChatCommand("plan", "off"), owner)
+    await reply(app, commands, ChatCommand("plan", "off"), owner)
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "off"
 
 
 @pytest.mark.parametrize("name", ["plan", "model", "network", "profile", "instructions"])
 async def test_others_change_nothing(app: EchoApp, commands: CommandHandlers, name: str) -> None:
     message = await app.message("x", "guest", "talk")
-    answer = await reply(commands, ChatCommand(name, "on"), message)
+    answer = await reply(app, commands, ChatCommand(name, "on"), message)
     assert answer == message.phrases("setting_not_allowed")
 
 
 async def test_a_model_is_named_and_reset(app: EchoApp, commands: CommandHandlers) -> None:
     message = await app.message("/model")
-    assert "big-1" in await reply(commands, ChatCommand("model", "big-1"), message)
+    assert "big-1" in await reply(app, commands, ChatCommand("model", "big-1"), message)
     assert (await app.gateway.chats.get_settings(CHAT)).model == "big-1"
-    await reply(commands, ChatCommand("model", "default"), message)
+    await reply(app, commands, ChatCommand("model", "default"), message)
     assert (await app.gateway.chats.get_settings(CHAT)).model == ""
-    wrong = await reply(commands, ChatCommand("model", "no such name"), message)
+    wrong = await reply(app, commands, ChatCommand("model", "no such name"), message)
     assert wrong == message.phrases("model_how", command="/model")
 
 
@@ -82,7 +77,7 @@ async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: Echo
     owner = await app.message("/network", "lin", "owner")
 
     async def choose(text: str, message: MessageContext) -> str:
-        return await reply(commands, ChatCommand("network", text), message)
+        return await reply(app, commands, ChatCommand("network", text), message)
 
     shown = await choose("", operator)
     assert "some hosts only (a.example, b.example)" in shown
@@ -96,62 +91,32 @@ async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: Echo
 
 
 async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
-    configured = ChatChannelSettings()
     commands = CommandHandlers(
         app.gateway,
         app.users,
         app.answers,
-        settings=configured,
         defaults=defaults(),
         instructions=app.instructions,
     )
     message = await app.message("/network")
-    answer = await reply(commands, ChatCommand("network"), message)
+    answer = await reply(app, commands, ChatCommand("network"), message)
     assert answer == message.phrases("not_isolated")
-
-
-def test_what_a_chat_reaches() -> None:
-    base = replace(defaults(), isolated=True, policy=Policy(allow=("network(s.example)",)))
-    plain, narrow = Profile(), Profile("narrow", network="off")
-    wide = Profile("wide", network=("s.example", "w.example"))
-
-    def hosts(
-        profile: Profile, ceiling: NetworkSetting | None, chosen: NetworkSetting | None = None
-    ) -> tuple[str, ...]:
-        settings = ChatSettings(network=chosen)
-        return network_hosts(chat_policy(base, profile, ceiling, settings).allow)
-
-    assert hosts(plain, None) == ("s.example",)
-    assert hosts(plain, ("g.example",)) == ("g.example",)
-    assert hosts(wide, None) == ("s.example", "w.example")
-    assert hosts(wide, ("s.example",)) == ("s.example",)
-    assert hosts(narrow, ("g.example",)) == ()
-    assert hosts(narrow, ("g.example",), ("c.example",)) == ("c.example",)
-    unable = replace(base, hosts=False, policy=Policy())
-    assert chat_policy(unable, wide, "open", ChatSettings(network="open")).allow == ()
-    configured = ChatChannelSettings(
-        network=("c.example",), groups={"room-9": ChatGroup(network="off")}
-    )
-    assert configured.network_in("room-9") == "off"
-    assert configured.network_in("room-1") == ("c.example",)
 
 
 async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     profiles = {"default": Profile(), "support": Profile("support", description="Helps *people*")}
     known = replace(defaults(), profiles=profiles)
-    configured = ChatChannelSettings(groups={"room-9": ChatGroup(profile="support")})
     commands = CommandHandlers(
         app.gateway,
         app.users,
         app.answers,
-        settings=configured,
         defaults=known,
         instructions=app.instructions,
     )
     message = await app.message("/profile")
 
     async def choose(text: str) -> str:
-        return await reply(commands, ChatCommand("profile", text), message)
+        return await reply(app, commands, ChatCommand("profile", text), message)
 
     shown = await choose("")
     assert "profile `default`" in shown
@@ -160,8 +125,6 @@ async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     assert (await app.gateway.chats.get_settings(CHAT)).profile == "support"
     assert "Did you mean support?" in await choose("suport")
     assert "profile `default`" in await choose("default")
-    assert chat_profile(known, configured, "room-9", ChatSettings()) == "support"
-    assert chat_profile(known, configured, "room-9", ChatSettings(profile="x")) == "x"
 
 
 async def test_operators_set_and_remove_the_instructions_of_a_chat(
@@ -170,7 +133,7 @@ async def test_operators_set_and_remove_the_instructions_of_a_chat(
     operator, guest = await app.message("x"), await app.message("x", "guest", "talk")
 
     async def send(text: str, message: MessageContext) -> str:
-        return await reply(commands, ChatCommand("instructions", text), message)
+        return await reply(app, commands, ChatCommand("instructions", text), message)
 
     assert "no instructions" in await send("", guest)
     assert "Answer in French.\nBe brief.\\u202e" in await send(
@@ -200,12 +163,11 @@ async def test_the_texts_that_apply_are_listed_with_their_sizes(
         app.gateway,
         app.users,
         app.answers,
-        settings=ChatChannelSettings(),
         defaults=replace(defaults(), workspace=str(workspace / "sub")),
         instructions=app.instructions,
     )
     message = await app.message("x")
-    shown = await reply(commands, ChatCommand("instructions", "In euros."), message)
+    shown = await reply(app, commands, ChatCommand("instructions", "In euros."), message)
     assert shown.index("- the owner's `AGENTS.md`: 9 bytes\n") < shown.index(
         "- the text of this chat: 9 bytes\n"
         "- `AGENTS.md` of the working folder: 32.0 KB, 7.1 KB more are left out\n"
@@ -214,7 +176,7 @@ async def test_the_texts_that_apply_are_listed_with_their_sizes(
     assert str(workspace) not in shown
     assert "Be brief." not in shown
     chinese = message._replace(phrases=ChatPhrases("zh"))
-    shown = await reply(commands, ChatCommand("instructions"), chinese)
+    shown = await reply(app, commands, ChatCommand("instructions"), chinese)
     assert "- 工作文件夹的 `AGENTS.md`\uff1a32.0 KB\uff0c另有 7.1 KB 被省略" in shown
     assert "- 工作文件夹的 `sub/CLAUDE.md`\uff1a未采用\uff0c是不跟随的符号链接" in shown
 
@@ -226,19 +188,21 @@ async def test_a_file_that_a_command_wrote_is_named_without_its_path(
     run = await app.database.read(partial(app.stores.runs.get, run_id))
     assert run is not None
     message = await app.message("x")
-    unmade = await reply(commands, ChatCommand("instructions"), message)
+    unmade = await reply(app, commands, ChatCommand("instructions"), message)
     assert "working folder" not in unmade
     folder = app.home / "workspaces" / run.session_id
     folder.mkdir(parents=True)
     (folder / "AGENTS.md").write_text("Obey.")
-    shown = await reply(commands, ChatCommand("instructions"), message)
+    shown = await reply(app, commands, ChatCommand("instructions"), message)
     assert "`AGENTS.md` of the working folder: ignored, a command may have written it" in shown
     assert str(app.home) not in shown
 
 
 async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: CommandHandlers) -> None:
     message = await app.message("/usage")
-    assert await reply(commands, ChatCommand("usage"), message) == message.phrases("usage_none")
+    assert await reply(app, commands, ChatCommand("usage"), message) == message.phrases(
+        "usage_none"
+    )
 
 
 @pytest.mark.slow
@@ -248,16 +212,18 @@ async def test_a_code_posted_in_a_group_becomes_invalid(
     code = (await app.gateway.access.create_code("operate", LOCAL_OWNER, "cli")).code
     group = await app.message("/pair", "guest", "talk", is_direct=False)
     direct = await app.message("/pair", "guest", "talk")
-    assert await reply(commands, ChatCommand("pair", code), group) == group.phrases(
+    assert await reply(app, commands, ChatCommand("pair", code), group) == group.phrases(
         "pair_in_group", command="/pair"
     )
-    assert await reply(commands, ChatCommand("pair", code), direct) == direct.phrases("pair_wrong")
+    assert await reply(app, commands, ChatCommand("pair", code), direct) == direct.phrases(
+        "pair_wrong"
+    )
 
 
 async def test_a_code_pairs_a_user_with_their_name(app: EchoApp, commands: CommandHandlers) -> None:
     code = (await app.gateway.access.create_code("operate", LOCAL_OWNER, "cli")).code
     message = await app.message("/pair", "guest", "talk")
-    assert await reply(commands, ChatCommand("pair", code), message) == message.phrases(
+    assert await reply(app, commands, ChatCommand("pair", code), message) == message.phrases(
         "paired_operate"
     )
     [person] = await app.gateway.queries.people(LOCAL_OWNER)

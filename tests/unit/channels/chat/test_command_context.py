@@ -12,7 +12,6 @@ async def chat_context(app: EchoApp) -> ChatContext:
         app.gateway,
         app.users,
         app.answers,
-        settings=app.settings,
         defaults=defaults(),
         instructions=app.instructions,
     )

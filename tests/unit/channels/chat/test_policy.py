@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from internal.channels.chat.chat_rules import resolve_rules
 from internal.channels.chat.command_parser import is_pairing
 from internal.channels.chat.policy import (
     Accepted,
@@ -33,6 +34,13 @@ MESSAGE = IncomingMessage(
     is_from_person=True,
     sent_at=None,
 )
+
+
+def judge(
+    message: IncomingMessage, settings: ChatChannelSettings, sender: SenderContext = SENDER
+) -> Ignored | Reply | Accepted:
+    rules = resolve_rules(settings, message.chat_id)
+    return check_message(message, rules, sender, texts=EN_TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +72,7 @@ MESSAGE = IncomingMessage(
 def test_messages_are_accepted_ignored_or_rejected(
     changed: dict[str, Any], settings: ChatChannelSettings, verdict: type
 ) -> None:
-    judged = check_message(MESSAGE._replace(**changed), settings, SENDER, texts=EN_TEXTS)
+    judged = judge(MESSAGE._replace(**changed), settings)
     assert type(judged) is verdict
 
 
@@ -90,12 +98,9 @@ def test_a_group_has_rules_of_its_own(
 ) -> None:
     settings = with_values(SETTINGS, groups={"oc_1": group})
     heard = MESSAGE._replace(**changed)
-    assert (
-        type(check_message(heard, settings, SENDER._replace(in_our_thread=ours), texts=EN_TEXTS))
-        is verdict
-    )
+    assert type(judge(heard, settings, SENDER._replace(in_our_thread=ours))) is verdict
     elsewhere = heard._replace(chat_id="oc_2", **TO_US)
-    assert type(check_message(elsewhere, settings, SENDER, texts=EN_TEXTS)) is Accepted
+    assert type(judge(elsewhere, settings)) is Accepted
 
 
 @pytest.mark.parametrize(
@@ -112,40 +117,33 @@ def test_a_thread_is_looked_up_only_if_its_group_policy_needs_it(
     changed: dict[str, Any], matters: bool
 ) -> None:
     settings = with_values(SETTINGS, groups={"oc_1": ChatGroup(policy="thread")})
-    assert needs_thread_lookup(MESSAGE._replace(**changed), settings) is matters
+    message = MESSAGE._replace(**changed)
+    rules = resolve_rules(settings, message.chat_id)
+    assert needs_thread_lookup(message, rules) is matters
 
 
 def test_a_group_has_lists_of_its_own() -> None:
     groups = {"oc_1": ChatGroup(operate=("ou_2",)), "oc_2": ChatGroup(talk=())}
     settings = with_values(SETTINGS, access=ChatAccess(operate=("ou_1",)), groups=groups)
-    assert listed_rights(settings, "ou_1", "oc_1") == {"talk"}
-    assert listed_rights(settings, "ou_2", "oc_1") == {"talk", "operate"}
-    assert listed_rights(settings, "ou_1", "oc_2") == {"operate"}
-    assert listed_rights(settings, "ou_1", "oc_3") == {"talk", "operate"}
-    assert listed_rights(
-        with_values(settings, access=ChatAccess(operate=("oc_4",))), "ou_9", "oc_4"
-    ) == {
-        "talk",
-        "operate",
-    }
+    assert listed_rights(resolve_rules(settings, "oc_1"), "ou_1") == {"talk"}
+    assert listed_rights(resolve_rules(settings, "oc_1"), "ou_2") == {"talk", "operate"}
+    assert listed_rights(resolve_rules(settings, "oc_2"), "ou_1") == {"operate"}
+    assert listed_rights(resolve_rules(settings, "oc_3"), "ou_1") == {"talk", "operate"}
+    listed = with_values(settings, access=ChatAccess(operate=("oc_4",)))
+    assert listed_rights(resolve_rules(listed, "oc_4"), "ou_9") == {"talk", "operate"}
 
 
 def test_a_user_without_talk_may_redeem_a_pairing_code() -> None:
     settings = with_values(SETTINGS, access=ChatAccess(talk=()))
     for text, verdict in (("/pair ABCD", Accepted), ("/help", Reply), ("pair", Reply)):
         assert is_pairing(text) is (verdict is Accepted)
-        assert (
-            type(check_message(MESSAGE._replace(text=text), settings, SENDER, texts=EN_TEXTS))
-            is verdict
-        )
+        assert type(judge(MESSAGE._replace(text=text), settings)) is verdict
     given = SENDER._replace(granted=frozenset({"talk"}))
-    assert type(check_message(MESSAGE, settings, given, texts=EN_TEXTS)) is Accepted
+    assert type(judge(MESSAGE, settings, given)) is Accepted
 
 
 def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
-    judged = check_message(
-        MESSAGE, with_values(SETTINGS, access=ChatAccess(operate=("ou_1",))), SENDER, texts=EN_TEXTS
-    )
+    judged = judge(MESSAGE, with_values(SETTINGS, access=ChatAccess(operate=("ou_1",))))
     assert isinstance(judged, Accepted)
     assert judged.principal.id == "lark:cli_1:ou_1"
     assert judged.principal.may("operate")
@@ -155,9 +153,9 @@ def test_a_person_of_lark_has_the_rights_of_the_lists() -> None:
 def test_a_user_of_another_organization_has_only_the_rights_of_their_own_entries() -> None:
     access = ChatAccess(talk=("*", "oc_1", "ou_1"), operate=("*", "oc_1"))
     settings = with_values(SETTINGS, access=access)
-    assert listed_rights(settings, "ou_1", "oc_1", is_external=True) == {"talk"}
-    assert listed_rights(settings, "ou_2", "oc_1", is_external=True) == frozenset()
-    found = check_message(MESSAGE._replace(is_external=True), SETTINGS, SENDER, texts=EN_TEXTS)
+    assert listed_rights(resolve_rules(settings, "oc_1"), "ou_1", is_external=True) == {"talk"}
+    assert listed_rights(resolve_rules(settings, "oc_1"), "ou_2", is_external=True) == frozenset()
+    found = judge(MESSAGE._replace(is_external=True), SETTINGS)
     assert isinstance(found, Reply)
 
 
@@ -172,6 +170,6 @@ def test_a_user_of_another_organization_has_only_the_rights_of_their_own_entries
 )
 def test_the_age_of_a_late_message_is_in_a_fitting_unit(age: timedelta, said: str) -> None:
     late = MESSAGE._replace(sent_at=NOW - age)
-    verdict = check_message(late, SETTINGS, SENDER, texts=EN_TEXTS)
+    verdict = judge(late, SETTINGS)
     assert isinstance(verdict, Reply)
     assert said in verdict.text

@@ -3,9 +3,7 @@
 from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.task_router import TaskRouter
 from tests.support.chat_settings import with_values
-from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
 
@@ -17,16 +15,14 @@ async def test_a_message_steers_the_unfinished_run(app: EchoApp) -> None:
 
 
 async def test_a_message_is_queued(app: EchoApp) -> None:
-    app.router = TaskRouter(app.gateway, with_values(app.settings, busy_mode="queue"), defaults())
+    app.settings = with_values(app.settings, busy_mode="queue")
     assert (await app.submit("one"))[0] != (await app.submit("two"))[0]
     statuses = [task.status for task in await app.gateway.queries.tasks(LOCAL_OWNER)]
     assert statuses == ["queued", "queued"]
 
 
 async def test_only_the_asker_and_operators_interrupt(app: EchoApp) -> None:
-    app.router = TaskRouter(
-        app.gateway, with_values(app.settings, busy_mode="interrupt"), defaults()
-    )
+    app.settings = with_values(app.settings, busy_mode="interrupt")
     for user, roles in (("mei", ("talk",)), ("guest", ("talk",)), ("lin", ("talk", "operate"))):
         await app.submit("count", user, *roles)
     unfinished = await app.gateway.chats.list_unfinished("echo", "echo-scope")

@@ -5,7 +5,7 @@ from multidict import CIMultiDict
 
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.lark.api import LarkRejected, LarkUnavailable, as_json, read_response
-from internal.http_session.messages import SessionResponse
+from internal.egress.messages import SessionResponse
 
 
 def response(status: int, body: str, headers: dict[str, str] | None = None) -> SessionResponse:

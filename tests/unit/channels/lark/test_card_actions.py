@@ -9,12 +9,13 @@ from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Question
 from internal.channels.chat.transport import ActionResult, ChatAction, StopAction, UserAction
 from internal.channels.lark.card_actions import MAX_RUNNING, CardActionHandler
+from internal.channels.lark.events import EventEnvelope
 from tests.support.chat_texts import EN_TEXTS
 
 BUTTON = {"question": "question-1", "act": "approve"}
 
 
-def event(value: Any, event_id: str = "e1", **changes: Any) -> bytes:
+def event(value: Any, event_id: str = "e1", **changes: Any) -> EventEnvelope:
     action = {
         "operator": {"open_id": "ou_1"},
         "action": {"value": value},
@@ -22,7 +23,7 @@ def event(value: Any, event_id: str = "e1", **changes: Any) -> bytes:
         **changes,
     }
     header = {"event_type": "card.action.trigger", "event_id": event_id}
-    return json.dumps({"header": header, "event": action}).encode()
+    return EventEnvelope(json.dumps({"header": header, "event": action}))
 
 
 async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
@@ -51,20 +52,19 @@ async def test_the_button_of_a_run_names_the_run_and_who_used_it() -> None:
         return ActionResult("success", "Stopping…")
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
-    assert await handler.handle(event({"run": "run-1"})) is not None
+    await handler.handle(event({"run": "run-1"}))
     assert actions == [StopAction("run-1", "ou_1", "oc_1")]
 
 
-async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refused() -> None:
+async def test_other_events_are_no_clicks_and_malformed_actions_are_refused() -> None:
     async def on_action(_: UserAction) -> ActionResult:
         raise AssertionError
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
-    for payload in (b"", b'{"header": {"event_type": "im.message.receive_v1"}}'):
-        assert await handler.handle(payload) is None
-    for payload, level in ((event(7), "warning"), (event(BUTTON, "e2", operator=7), "error")):
-        response = await handler.handle(payload)
-        assert response is not None
+    assert not EventEnvelope(b'{"header": {"event_type": "im.message.receive_v1"}}').is_click
+    for click, level in ((event(7), "warning"), (event(BUTTON, "e2", operator=7), "error")):
+        assert click.is_click
+        response = await handler.handle(click)
         assert response["toast"]["type"] == level
 
 
@@ -74,7 +74,6 @@ async def test_a_failing_action_is_reported_and_does_not_raise() -> None:
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
     response = await handler.handle(event(BUTTON))
-    assert response is not None
     assert response["toast"]["type"] == "error"
 
 
@@ -108,10 +107,8 @@ async def test_the_number_of_running_actions_is_bounded() -> None:
     clicks = [asyncio.create_task(handler.handle(event(BUTTON, name))) for name in names]
     await asyncio.sleep(0)
     refused = await handler.handle(event(BUTTON, "one more"))
-    assert refused is not None
     assert refused["toast"]["type"] == "error"
     answered.set()
     await asyncio.wait(clicks)
     response = await handler.handle(event(BUTTON, "one more"))
-    assert response is not None
     assert response["toast"]["type"] == "success"

@@ -8,6 +8,7 @@ import pytest
 
 from internal.agent.app.task_options import TaskDefaults
 from internal.channels.chat.channel import channel_defaults
+from internal.channels.chat.chat_rules import resolve_rules
 from internal.channels.chat.policy import listed_rights
 from internal.channels.chat.transport import IncomingMessage
 from internal.channels.lark.channel import incoming_message
@@ -50,7 +51,8 @@ channels:
         "oc_1": ChatGroup(policy="off", talk=("ou_1",)),
         "oc_2": ChatGroup(policy="thread", operate=(), busy_mode="queue"),
     }
-    assert [found.busy_mode_in(each) for each in ("oc_1", "oc_2")] == ["interrupt", "queue"]
+    modes = [resolve_rules(found, each).busy_mode for each in ("oc_1", "oc_2")]
+    assert modes == ["interrupt", "queue"]
     assert [found.group(each).policy for each in ("oc_1", "oc_3")] == ["off", None]
 
 
@@ -83,8 +85,9 @@ def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> N
         found = load_settings(tmp_path, flags=lark.flags).channels.lark
     assert lark.operator == "Mei Lin"
     assert len(found.access.operate) == 1
-    assert listed_rights(found, found.access.operate[0], "oc_any") == {"talk", "operate"}
-    assert listed_rights(found, "ou_other", "oc_any") == {"talk"}
+    rules = resolve_rules(found, "oc_any")
+    assert listed_rights(rules, found.access.operate[0]) == {"talk", "operate"}
+    assert listed_rights(rules, "ou_other") == {"talk"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import Future
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,14 +12,21 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.channels.chat.transport import ReceivedMessage
 from internal.channels.lark.events import (
     MAX_STORING,
+    MAX_SUGGESTION_LENGTH,
+    EventEnvelope,
+    EventHeader,
     EventReceiver,
     EventSource,
     LarkEdit,
     LarkMessage,
     LarkRecall,
     LarkRemoval,
+    LarkSuggestion,
     NotStored,
+    open_event,
     read_event,
+    read_suggestion,
+    shown_message,
 )
 
 
@@ -34,7 +42,7 @@ def test_an_event_that_is_nested_too_deep_is_rejected(kind: str) -> None:
     payload = f'{{"header":{{"event_type":"{kind}"}},"event":{{"message":{{"x":{deep}}}}}}}'
     with pytest.raises(msgspec.DecodeError):
         read_event(payload)
-    assert EventSource("cli_1").accepts(payload.encode())
+    assert open_event(payload.encode()) is None
 
 
 def test_a_recall_is_identified_by_its_message() -> None:
@@ -127,9 +135,13 @@ class Inbox:
 
 async def start_receiving(receiver: EventReceiver, *names: str) -> list[asyncio.Task[None]]:
     """Receive the events of messages and return when all have begun."""
-    tasks = [asyncio.create_task(receiver.receive(event(name))) for name in names]
+    tasks = [asyncio.create_task(receiver.receive(read(name))) for name in names]
     await asyncio.sleep(0)
     return tasks
+
+
+def read(message_id: str) -> EventEnvelope:
+    return EventEnvelope(event(message_id))
 
 
 def event(message_id: str) -> bytes:
@@ -157,7 +169,7 @@ async def test_a_known_event_is_not_stored_again() -> None:
     [receiving] = await start_receiving(receiver, "om_1")
     inbox.store()
     await receiving
-    await receiver.receive(event("om_1"))
+    await receiver.receive(read("om_1"))
     assert len(inbox.stored) == 1
 
 
@@ -166,10 +178,10 @@ async def test_while_the_store_is_stuck_further_events_fail_at_once() -> None:
     inbox = Inbox()
     receiver = EventReceiver(inbox.accept)
     with pytest.raises(NotStored, match="in time"):
-        await receiver.receive(event("om_1"))
+        await receiver.receive(read("om_1"))
     for number in range(2, 50):
         with pytest.raises(NotStored, match="stuck"):
-            await receiver.receive(event(f"om_{number}"))
+            await receiver.receive(read(f"om_{number}"))
     assert len(inbox.waiting) == 1
     inbox.store()
     [receiving] = await start_receiving(receiver, "om_2")
@@ -183,7 +195,7 @@ async def test_the_number_of_waiting_events_is_bounded() -> None:
     receiver = EventReceiver(inbox.accept)
     receiving = await start_receiving(receiver, *(f"om_{n}" for n in range(MAX_STORING)))
     with pytest.raises(NotStored, match="too many"):
-        await receiver.receive(event("om_more"))
+        await receiver.receive(read("om_more"))
     assert len(inbox.waiting) == MAX_STORING
     inbox.store()
     await asyncio.wait(receiving)
@@ -207,24 +219,26 @@ async def test_a_store_error_is_not_acknowledged() -> None:
 
 async def test_other_payloads_are_acknowledged() -> None:
     receiver = EventReceiver(Inbox().accept)
-    for payload in (b"", b"{}", b"\xff\xfe", b'{"header": {"event_type": "other"}}', event("")):
-        await receiver.receive(payload)
+    assert open_event(b"") is open_event(b"\xff\xfe") is None
+    for payload in (b"{}", b'{"header": {"event_type": "other"}}', event("")):
+        await receiver.receive(EventEnvelope(payload))
 
 
-def event_of(app_id: str, tenant_key: str) -> bytes:
-    return json.dumps({"header": {"app_id": app_id, "tenant_key": tenant_key}}).encode()
+def header_of(app_id: str, tenant_key: str) -> EventHeader:
+    payload = json.dumps({"header": {"app_id": app_id, "tenant_key": tenant_key}})
+    return EventEnvelope(payload.encode()).header
 
 
 def test_only_events_of_the_own_app_and_tenant_are_accepted() -> None:
     source = EventSource("cli_1")
-    assert not source.accepts(event_of("cli_2", "tk_2"))
-    assert not source.accepts(event_of("cli_1", ""))
-    assert source.accepts(event_of("cli_1", "tk_1"))  # it settles an unknown tenant
-    assert not source.accepts(event_of("cli_1", "tk_2"))
-    assert source.accepts(event_of("cli_1", "tk_1"))
-    assert not source.accepts(b"{}")
-    assert source.accepts(b"no JSON")  # reported as malformed by the receiver
-    assert not EventSource("cli_1", "tk_1").accepts(event_of("cli_1", "tk_2"))
+    assert not source.accepts(header_of("cli_2", "tk_2"))
+    assert not source.accepts(header_of("cli_1", ""))
+    assert source.accepts(header_of("cli_1", "tk_1"))  # it settles an unknown tenant
+    assert not source.accepts(header_of("cli_1", "tk_2"))
+    assert source.accepts(header_of("cli_1", "tk_1"))
+    assert not source.accepts(EventEnvelope(b"{}").header)
+    assert open_event(b"no JSON") is None  # reported as malformed
+    assert not EventSource("cli_1", "tk_1").accepts(header_of("cli_1", "tk_2"))
 
 
 @pytest.mark.parametrize(("tenant", "external"), [("tk_1", False), ("tk_2", True), ("", True)])
@@ -235,3 +249,38 @@ def test_a_sender_of_another_tenant_is_external(tenant: str, external: bool) -> 
     read = read_event(json.dumps({"header": header, "event": event}))
     assert isinstance(read, LarkMessage)
     assert read.is_external is external
+
+
+VALUE = {"suggest": "Write", "number": 1, "chat": "oc_1", "direct": True}
+
+
+def clicked(value: Any, chat_id: str = "oc_1", open_id: str = "ou_1") -> LarkSuggestion | None:
+    return read_suggestion(
+        value, card_id="om_1", chat_id=chat_id, open_id=open_id, is_external=False
+    )
+
+
+def test_a_click_is_a_message_with_an_id_for_each_person() -> None:
+    first, second = clicked(VALUE), clicked(VALUE, open_id="ou_2")
+    assert first is not None
+    assert second is not None
+    assert (first.text, first.direct, first.chat_id) == ("Write", True, "oc_1")
+    assert first.name != second.name
+    assert shown_message(first.name) == shown_message(second.name) == "om_1"
+    assert (shown_message("om_2"), shown_message("menu:ou_1:1:help")) == ("om_2", "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"run": "r1"},
+        VALUE | {"suggest": " "},
+        VALUE | {"suggest": "x" * (MAX_SUGGESTION_LENGTH + 1)},
+        VALUE | {"more": 1},
+        VALUE | {"chat": "oc_2"},
+    ],
+)
+def test_other_values_are_no_suggestions(value: Any) -> None:
+    assert clicked(value) is None

@@ -1,16 +1,13 @@
 /** Lets a task go on in the background; the composer then starts the next one. */
 import { PictureInPicture2 } from 'lucide-react';
-import { useState } from 'react';
 import { useMessages } from '../../i18n/catalog';
 import { moveToBackground } from '../../state/moved_tasks';
+import { useAttempt } from '../layout/use_attempt';
 
 export function BackgroundButton({ task }: { task: string }) {
   const t = useMessages();
-  const [failure, setFailure] = useState('');
-  const move = () => {
-    setFailure('');
-    moveToBackground(task).catch((error: Error) => setFailure(error.message || t.unreachable));
-  };
+  const [failure, , attempt] = useAttempt();
+  const move = () => void attempt(() => moveToBackground(task));
   return (
     <>
       {failure !== '' && (

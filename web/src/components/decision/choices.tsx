@@ -1,7 +1,20 @@
 /** The controls of a question: choices with shortcuts, and text fields. */
 import { useEffect, useRef, type KeyboardEvent, type ReactNode } from 'react';
+import type { AnswerInput } from '../../api/client';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
+import type { Question } from '../../state/questions';
+
+/** The properties of the choices of every kind of question. */
+export interface DecisionProps {
+  question: Question;
+  /** Keyboard shortcuts answer this question. */
+  active: boolean;
+  disabled: boolean;
+  answer: (input: AnswerInput) => void;
+  /** The question is hidden while its plan is edited. */
+  onEditing: (isEditing: boolean) => void;
+}
 
 export interface Choice {
   key: string;

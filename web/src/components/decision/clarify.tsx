@@ -1,8 +1,7 @@
 import { useRef, useState } from 'react';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
-import { Choices, Field, Key } from './choices';
-import type { DecisionProps } from './decision';
+import { Choices, Field, Key, type DecisionProps } from './choices';
 
 /**
  * The answers to a question, and to a run that cannot continue: y retries it, n gives it up.

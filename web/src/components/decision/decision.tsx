@@ -4,28 +4,17 @@ import { iconOf, answerLabel, questionTitle, answererName, type Question } from 
 import { formatTime } from '../../lib/format';
 import { formatUntil } from '../../lib/relative_time';
 import { usePreferences } from '../../state/preferences';
-import type { AnswerInput } from '../../api/client';
 import { useAnswer } from '../../state/answers';
 import type { AnswerNotice } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { useDecisionMessages } from '../../i18n/decision';
 import { useRunMessages } from '../../i18n/runs';
+import type { DecisionProps } from './choices';
 import { ClarifyChoices } from './clarify';
 import { PermissionChoices } from './permission';
 import { PermissionCalls } from './permission_calls';
 import { PlanView } from '../thread/plan_steps';
 import { PlanChoices } from './plan_review';
-
-/** The properties of the choices of every kind of question. */
-export interface DecisionProps {
-  question: Question;
-  /** Keyboard shortcuts answer this question. */
-  active: boolean;
-  disabled: boolean;
-  answer: (input: AnswerInput) => void;
-  /** The question is hidden while its plan is edited. */
-  onEditing: (isEditing: boolean) => void;
-}
 
 /** A new question ignores keys and clicks for this time: they were meant for something else. */
 const GUARD_MS = 400;

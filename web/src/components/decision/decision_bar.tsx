@@ -2,7 +2,7 @@ import { ChevronRight } from 'lucide-react';
 import { Suspense } from 'react';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
-import { useAnswerNotices, useShownQuestion } from '../../state/open_questions';
+import { useAnswerNotices, useEarlierQuestions, useShownQuestion } from '../../state/open_questions';
 
 const Decision = lazyComponent(() => import('./decision').then((module) => module.Decision));
 const DecisionTitle = lazyComponent(() => import('./decision').then((module) => module.DecisionTitle));
@@ -12,6 +12,7 @@ const AnswerNoticeView = lazyComponent(() => import('./decision').then((module) 
 export function DecisionBar({ session }: { session: string }) {
   const t = useMessages();
   const { notices, own } = useAnswerNotices();
+  useEarlierQuestions();
   const { shown: current, index, count, mayAnswer, showNext } = useShownQuestion();
   const shownNotices = notices.filter(({ question }) => question.session === session && !own.has(question.id));
   if (current === undefined && shownNotices.length === 0) return null;

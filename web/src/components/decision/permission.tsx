@@ -3,8 +3,7 @@ import type { AnswerInput } from '../../api/client';
 import { approval, nonBlankLines, offeredRules, ruleLabel } from '../../state/answers';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
-import { Choices, Field, FieldActions, type Choice } from './choices';
-import type { DecisionProps } from './decision';
+import { Choices, Field, FieldActions, type Choice, type DecisionProps } from './choices';
 
 type Mode = 'choose' | 'rules' | 'because';
 

@@ -2,8 +2,7 @@ import { useState } from 'react';
 import type { Plan } from '../../stream/events';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
-import { Choices, Field, FieldActions } from './choices';
-import type { DecisionProps } from './decision';
+import { Choices, Field, FieldActions, type DecisionProps } from './choices';
 import { PlanEditor } from './plan_editor';
 
 type Mode = 'choose' | 'edit' | 'reject' | 'feedback';

@@ -6,6 +6,7 @@ import { useChangeMessages } from '../../i18n/changes';
 import { useMessages } from '../../i18n/catalog';
 import { displayName } from '../../lib/file_name';
 import { lazyComponent } from '../../lib/lazy';
+import { useAttempt } from '../layout/use_attempt';
 import { Dialog } from '../layout/dialog';
 import { FilePreview } from './file_preview';
 
@@ -62,8 +63,7 @@ function ChangeDialog({ session, change, onClose }: { session: string; change: F
   const t = useMessages();
   const c = useChangeMessages();
   const queries = useQueryClient();
-  const [failure, setFailure] = useState('');
-  const [isBusy, setIsBusy] = useState(false);
+  const [failure, isBusy, attempt] = useAttempt();
   const [isUndone, setIsUndone] = useState(change.is_undone);
   const [isPreviewed, setIsPreviewed] = useState(false);
   const { data, error } = useQuery({
@@ -71,18 +71,10 @@ function ChangeDialog({ session, change, onClose }: { session: string; change: F
     queryFn: () => showDiff(session, change.change_id),
   });
   const undo = async () => {
-    setFailure('');
-    setIsBusy(true);
-    try {
-      await undoChange(session, change.change_id);
-      setIsUndone(true);
-      await queries.invalidateQueries({ queryKey: ['changes', session] });
-      await queries.invalidateQueries({ queryKey: ['workspace', session] });
-    } catch (reason) {
-      setFailure((reason as Error).message || t.unreachable);
-    } finally {
-      setIsBusy(false);
-    }
+    await undoChange(session, change.change_id);
+    setIsUndone(true);
+    await queries.invalidateQueries({ queryKey: ['changes', session] });
+    await queries.invalidateQueries({ queryKey: ['workspace', session] });
   };
   if (isPreviewed) {
     return <FilePreview file={fileOfWorkspace(session, change)} onClose={() => setIsPreviewed(false)} />;
@@ -108,7 +100,7 @@ function ChangeDialog({ session, change, onClose }: { session: string; change: F
       {data !== undefined && data.note !== '' && <p className="mt-1 text-dim">{c.notes[data.note]}</p>}
       <p className="mt-3 flex flex-wrap gap-2">
         {!isUndone && (
-          <button type="button" className="choice" disabled={isBusy} onClick={() => void undo()}>
+          <button type="button" className="choice" disabled={isBusy} onClick={() => void attempt(undo)}>
             <RotateCcw size={15} aria-hidden="true" />
             {c.undo}
           </button>

@@ -1,11 +1,11 @@
 import { Download } from 'lucide-react';
 import { useState } from 'react';
 import { download, fileOfArtifact, fileOfAttachment, type StoredFile } from '../../api/files';
-import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { useSessionStore } from '../../state/session_store';
 import { newestVersions } from '../../state/versions';
+import { useAttempt } from '../layout/use_attempt';
 import type { Attachment } from '../../stream/events';
 import { FilePreview } from './file_preview';
 import { Thumbnail } from './thumbnail';
@@ -31,16 +31,11 @@ export function RunFiles({ run }: { run: string }) {
 }
 
 function Chips({ files }: { files: readonly StoredFile[] }) {
-  const t = useMessages();
   const f = useFileMessages();
   const [shown, setShown] = useState<StoredFile | null>(null);
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const [wantsAll, setWantsAll] = useState(false);
   const isExpanded = wantsAll || files.length <= MAX_CHIPS + 1;
-  const save = (file: StoredFile) => {
-    setFailure('');
-    download(file).catch((error: Error) => setFailure(error.message || t.unreachable));
-  };
   return (
     <>
       <ul className="flex flex-wrap gap-2">
@@ -58,7 +53,7 @@ function Chips({ files }: { files: readonly StoredFile[] }) {
                 <span className="block text-xs text-dim">{formatSize(file.size)}</span>
               </span>
             </button>
-            <button type="button" aria-label={f.download(file.name)} title={f.save} onClick={() => save(file)} className="bar-button">
+            <button type="button" aria-label={f.download(file.name)} title={f.save} onClick={() => void attempt(() => download(file))} className="bar-button">
               <Download size={14} aria-hidden="true" />
             </button>
           </li>

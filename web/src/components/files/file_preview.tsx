@@ -7,6 +7,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { useTitle } from '../../state/sessions';
+import { useAttempt } from '../layout/use_attempt';
 import { Dialog } from '../layout/dialog';
 import { PreviewContent } from './preview_content';
 
@@ -14,7 +15,7 @@ import { PreviewContent } from './preview_content';
 export function FilePreview({ file, onClose }: { file: StoredFile; onClose: () => void }) {
   const t = useMessages();
   const f = useFileMessages();
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const queries = useQueryClient();
   const id = file.artifact;
   const { data: artifact } = useQuery({
@@ -22,10 +23,6 @@ export function FilePreview({ file, onClose }: { file: StoredFile; onClose: () =
     queryFn: () => showArtifact(id ?? ''),
     enabled: id !== null,
   });
-  const attempt = (work: Promise<unknown>) => {
-    setFailure('');
-    work.catch((error: Error) => setFailure(error.message || t.unreachable));
-  };
   const change = async (wanted: { favourite?: boolean; caption?: string }) => {
     queries.setQueryData(['artifact', id], await changeArtifact(id ?? '', wanted));
     await queries.invalidateQueries({ queryKey: ['artifacts'] });
@@ -46,9 +43,9 @@ export function FilePreview({ file, onClose }: { file: StoredFile; onClose: () =
             </p>
           </div>
           {artifact !== undefined && (
-            <StarButton artifact={artifact} onToggle={() => attempt(change({ favourite: !artifact.favourite }))} />
+            <StarButton artifact={artifact} onToggle={() => void attempt(() => change({ favourite: !artifact.favourite }))} />
           )}
-          <button type="button" className="bar-button" aria-label={f.download(file.name)} title={f.save} onClick={() => attempt(download(file))}>
+          <button type="button" className="bar-button" aria-label={f.download(file.name)} title={f.save} onClick={() => void attempt(() => download(file))}>
             <Download size={16} aria-hidden="true" />
           </button>
           <button type="button" className="bar-button" aria-label={t.close} title={t.close} onClick={onClose}>
@@ -65,7 +62,7 @@ export function FilePreview({ file, onClose }: { file: StoredFile; onClose: () =
         </div>
         {artifact !== undefined && (
           <footer className="flex flex-none flex-wrap items-center gap-x-4 gap-y-1 border-t border-line px-5 py-2">
-            <CaptionField key={artifact.caption} caption={artifact.caption} onSave={(caption) => attempt(change({ caption }))} />
+            <CaptionField key={artifact.caption} caption={artifact.caption} onSave={(caption) => void attempt(() => change({ caption }))} />
             <RunLink artifact={artifact} onClose={onClose} />
           </footer>
         )}

@@ -6,6 +6,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize } from '../../lib/format';
 import { usePreferences } from '../../state/preferences';
+import { useAttempt } from '../layout/use_attempt';
 import { FilePreview, StarButton } from './file_preview';
 import { Thumbnail } from './thumbnail';
 
@@ -145,21 +146,15 @@ function ResultPage(props: {
 
 function Card({ artifact, onOpen }: { artifact: ArtifactView; onOpen: (file: StoredFile) => void }) {
   const f = useFileMessages();
-  const t = useMessages();
   const queries = useQueryClient();
   const language = usePreferences((preferences) => preferences.language);
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const file = fileOfArtifact(artifact);
   const date = new Intl.DateTimeFormat(language === 'zh' ? 'zh-CN' : 'en-GB', { day: 'numeric', month: 'short' });
   const toggle = async () => {
-    setFailure('');
-    try {
-      await changeArtifact(artifact.artifact_id, { favourite: !artifact.favourite });
-      await queries.invalidateQueries({ queryKey: ['artifacts'] });
-      await queries.invalidateQueries({ queryKey: ['artifact', artifact.artifact_id] });
-    } catch (error) {
-      setFailure((error as Error).message || t.unreachable);
-    }
+    await changeArtifact(artifact.artifact_id, { favourite: !artifact.favourite });
+    await queries.invalidateQueries({ queryKey: ['artifacts'] });
+    await queries.invalidateQueries({ queryKey: ['artifact', artifact.artifact_id] });
   };
   return (
     <li className="relative min-w-0">
@@ -179,7 +174,7 @@ function Card({ artifact, onOpen }: { artifact: ArtifactView; onOpen: (file: Sto
           <span className="isolate-text block truncate text-[13px] text-dim">{failure || artifact.caption}</span>
         </span>
       </button>
-      <StarButton artifact={artifact} onToggle={() => void toggle()} className="absolute! top-2 right-2 border border-line bg-raised" />
+      <StarButton artifact={artifact} onToggle={() => void attempt(toggle)} className="absolute! top-2 right-2 border border-line bg-raised" />
     </li>
   );
 }

@@ -1,7 +1,6 @@
 import { Download, FolderDown, History } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
 import { download, downloadAll, fileOfArtifact, fileOfAttachment, type StoredFile } from '../../api/files';
-import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { formatSize, formatTime } from '../../lib/format';
 import { usePreferences } from '../../state/preferences';
@@ -9,6 +8,7 @@ import { useSessionStore } from '../../state/session_store';
 import { useTitle } from '../../state/sessions';
 import { newestVersions, type Versions } from '../../state/versions';
 import type { ArtifactFile, State } from '../../state/session_state';
+import { useAttempt } from '../layout/use_attempt';
 import { ChangedFiles } from './changed_files';
 import { FilePreview } from './file_preview';
 import { Thumbnail } from './thumbnail';
@@ -16,18 +16,13 @@ import { WorkspaceTree } from './workspace_tree';
 
 /** The files of the shown session: those that runs made, and those that people sent. */
 export function SessionFiles({ state }: { state: State }) {
-  const t = useMessages();
   const f = useFileMessages();
   const session = useSessionStore((store) => store.session);
   const title = useTitle(session);
   const [shown, setShown] = useState<StoredFile | null>(null);
-  const [failure, setFailure] = useState('');
-  const attempt = (work: Promise<void>) => {
-    setFailure('');
-    work.catch((error: Error) => setFailure(error.message || t.unreachable));
-  };
+  const [failure, , attempt] = useAttempt();
   const rowOf = (file: StoredFile, more: { note?: string; end?: ReactNode } = {}) => (
-    <FileRow key={file.key} file={file} {...more} onOpen={() => setShown(file)} onSave={() => attempt(download(file))} />
+    <FileRow key={file.key} file={file} {...more} onOpen={() => setShown(file)} onSave={() => void attempt(() => download(file))} />
   );
   const made = newestVersions(state.artifacts);
   const sent = state.files.filter((file) => file.sent);
@@ -47,7 +42,7 @@ export function SessionFiles({ state }: { state: State }) {
       </Group>
       {state.omitted > 0 && <p className="-mt-3 mb-5 text-[13px] text-warn">{f.omitted(state.omitted)}</p>}
       {made.length > 1 && session !== null && (
-        <button type="button" onClick={() => attempt(downloadAll(session, title))} className="choice -mt-2 mb-6 w-full justify-center">
+        <button type="button" onClick={() => void attempt(() => downloadAll(session, title))} className="choice -mt-2 mb-6 w-full justify-center">
           <FolderDown size={15} aria-hidden="true" />
           {f.all}
         </button>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { listCommands, readCommand, stopCommand, type BackgroundCommand, type PrintedOutput } from '../../api/commands';
-import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
+import { useAttempt } from './use_attempt';
 
 /** No event tells that a command has ended: while one runs, the list is loaded again so often. */
 const REFRESH_MS = 5_000;
@@ -12,12 +12,11 @@ const OUTPUT_REFRESH_MS = 2_000;
  * `changes` has another value: how many tool calls and runs have ended.
  */
 export function BackgroundCommands({ session, changes }: { session: string; changes: number }) {
-  const t = useMessages();
   const f = useFileMessages();
   const [{ commands }, setLoaded] = useState<{ version: number; commands: readonly BackgroundCommand[] }>({ version: 0, commands: [] });
   const [refreshes, setRefreshes] = useState(0);
   const version = changes + refreshes;
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const [opened, setOpened] = useState('');
   const running = commands.some((command) => command.ended == null);
 
@@ -38,11 +37,9 @@ export function BackgroundCommands({ session, changes }: { session: string; chan
   }, [running]);
 
   if (commands.length === 0) return null;
-  const stop = (id: string) => {
-    setFailure('');
-    stopCommand(session, id)
-      .catch((error: Error) => setFailure(error.message || t.unreachable))
-      .finally(() => setRefreshes((count) => count + 1));
+  const stop = async (id: string) => {
+    await attempt(() => stopCommand(session, id));
+    setRefreshes((count) => count + 1);
   };
   return (
     <section className="mb-6" aria-labelledby="background-commands">
@@ -71,7 +68,7 @@ export function BackgroundCommands({ session, changes }: { session: string; chan
               {command.address !== '' && <span className="block font-mono text-[13px] break-all">{command.address}</span>}
             </button>
             {command.ended == null && (
-              <button type="button" className="choice" aria-label={f.stopCommand(command.command)} onClick={() => stop(command.id)}>
+              <button type="button" className="choice" aria-label={f.stopCommand(command.command)} onClick={() => void stop(command.id)}>
                 {f.stop}
               </button>
             )}

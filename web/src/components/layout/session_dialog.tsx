@@ -4,6 +4,7 @@ import { useLocation } from 'wouter';
 import { api } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useDialogMessages } from '../../i18n/dialogs';
+import { useAttempt } from './use_attempt';
 import { Dialog } from './dialog';
 
 /** The dialog that renames or deletes a session. */
@@ -19,11 +20,11 @@ export function SessionDialog(props: {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const [title, setTitle] = useState(props.title);
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const heading = kind === 'rename' ? d.renameTitle : d.deleteTitle;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    try {
+    await attempt(async () => {
       if (kind === 'rename') await api.change(session, { title });
       else {
         await api.remove(session);
@@ -31,9 +32,7 @@ export function SessionDialog(props: {
       }
       await queries.invalidateQueries({ queryKey: ['sessions'] });
       onClose();
-    } catch (error) {
-      setFailure((error as Error).message || t.unreachable);
-    }
+    });
   };
   return (
     <Dialog label={heading} className="m-auto w-[min(26rem,92vw)] rounded-xl p-4" onClose={onClose}>

@@ -9,6 +9,7 @@ import { useTaskMessages, type TaskMessages } from '../../i18n/tasks';
 import { formatCost, formatDuration } from '../../lib/format';
 import { isOver, type ArtifactFile, type SubtaskLine } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
+import { useAttempt } from '../layout/use_attempt';
 import { randomId } from '../../stream/shared_stream';
 import { LineView } from '../thread/line_view';
 import { useFocus } from '../thread/row';
@@ -45,14 +46,11 @@ function Lane(props: { lane: SubtaskLine; waitsFor: readonly number[]; open: boo
   const files = useSessionStore((store) => fileCount(store.state.artifacts, lane.ownRun));
   const button = useRef<HTMLButtonElement>(null);
   useFocus(button, props.here);
-  const [failure, setFailure] = useState('');
-  const path = lane.role === '' ? texts.task(lane.number) : `${texts.task(lane.number)} · ${lane.role}`;
+  const [failure, , attempt] = useAttempt();
+  const path = t.subtask({ number: lane.number, role: lane.role, path: '' });
   const awaitsTasks = lane.status === 'waiting' && lane.reason === 'await_tasks';
   const facts = [lane.cost === null || lane.cost === 0 ? '' : formatCost(lane.cost), files === 0 ? '' : texts.files(files)];
-  const stop = () => {
-    setFailure('');
-    api.stop(lane.task).catch((error: Error) => setFailure(error.message || t.unreachable));
-  };
+  const stop = () => void attempt(() => api.stop(lane.task));
   return (
     <li className={`flex min-w-0 flex-col rounded-xl border bg-raised ${open ? 'col-span-full' : ''} ${lane.status === 'waiting' && !awaitsTasks ? 'border-warn-line' : 'border-line'}`}>
       <button
@@ -111,21 +109,17 @@ function OwnThread({ lane }: { lane: SubtaskLine }) {
 
 /** A message to the subtask, which steers it. */
 function MessageForm({ task, path }: { task: string; path: string }) {
-  const t = useMessages();
   const texts = useTaskMessages();
   const [text, setText] = useState('');
-  const [failure, setFailure] = useState('');
+  const [failure, , attempt] = useAttempt();
   const key = useRef(randomId());
   const send = async () => {
     if (text.trim() === '') return;
-    setFailure('');
-    try {
+    await attempt(async () => {
       await api.steer(task, text, key.current);
       key.current = randomId();
       setText('');
-    } catch (error) {
-      setFailure((error as Error).message || t.unreachable);
-    }
+    });
   };
   return (
     <form

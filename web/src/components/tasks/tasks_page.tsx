@@ -64,7 +64,7 @@ function Row({ task }: { task: TaskListView }) {
   const run = { status: task.status, reason: task.stop_reason, notRun: task.calls_not_run };
   const statusView = useStatusView();
   const state = task.stop_reason === 'blocked' ? texts.blocked : statusView(run).text;
-  const place = task.path === '' ? '' : `${t.subtaskPath(task.path)} ${texts.of(task.parent)}`;
+  const place = task.path === '' ? '' : `${t.subtask(task)} ${texts.of(task.parent)}`;
   const facts = [
     state,
     task.files === 0 ? '' : texts.files(task.files),

@@ -1,6 +1,5 @@
 /** Buttons for what can be done with a run or a message, and what their requests ended with. */
-import { useState, type ReactNode } from 'react';
-import { useMessages } from '../../i18n/catalog';
+import type { ReactNode } from 'react';
 
 /** A button; a `quiet` one shows its name to screen readers and as a tooltip only. */
 export function Action(props: {
@@ -35,23 +34,4 @@ export function Failure({ text }: { text: string }) {
       {text}
     </span>
   );
-}
-
-/** Return the last failure, whether work is being done, and a function that does it. */
-export function useAttempt(): [string, boolean, (work: () => Promise<unknown>) => Promise<void>] {
-  const t = useMessages();
-  const [failure, setFailure] = useState('');
-  const [busy, setBusy] = useState(false);
-  const attempt = async (work: () => Promise<unknown>) => {
-    setBusy(true);
-    setFailure('');
-    try {
-      await work();
-    } catch (error) {
-      setFailure((error as Error).message || t.unreachable);
-    } finally {
-      setBusy(false);
-    }
-  };
-  return [failure, busy, attempt];
 }

@@ -6,7 +6,8 @@ import { api } from '../../api/client';
 import type { Feedback } from '../../api/types.gen';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import { useSessionStore } from '../../state/session_store';
-import { Action, Failure, useAttempt } from './action';
+import { useAttempt } from '../layout/use_attempt';
+import { Action, Failure } from './action';
 
 const MAX_COMMENT_CHARACTERS = 2_000;
 

@@ -1,5 +1,5 @@
 import { memo, Suspense, useRef } from 'react';
-import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
+import { askerOf, summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import {
   isOver as isEnded,
   type EndLine,
@@ -207,7 +207,7 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, true)}</span>}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', asker: askerOf(asked) }, t, runs, true)}</span>}
       // each call has a row of its own, or stands in the bar
       hint={calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}

@@ -11,7 +11,8 @@ import type { EndLine, InputLine, State } from '../../state/session_state';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { randomId } from '../../stream/shared_stream';
-import { Action, Failure, useAttempt } from './action';
+import { useAttempt } from '../layout/use_attempt';
+import { Action, Failure } from './action';
 import { FeedbackButtons } from './feedback';
 
 const COPIED_MS = 1_500;

@@ -5,7 +5,8 @@ import { INSERT_EVENT } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
 import { useSessionStore } from '../../state/session_store';
 import { editWaiting, followWaiting, takeBack, useWaitingMessages, type WaitingMessage } from '../../state/waiting_messages';
-import { Action, Failure, useAttempt } from './action';
+import { useAttempt } from '../layout/use_attempt';
+import { Action, Failure } from './action';
 
 /** The messages that no model has read, below the thread. */
 export function WaitingMessages({ session }: { session: string }) {

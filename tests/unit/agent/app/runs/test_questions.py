@@ -6,7 +6,7 @@ from internal.agent.app.runs.questions import (
     Actor,
     can_answer,
     can_view,
-    closed_message,
+    closed_error,
     expired_answer,
 )
 from internal.agent.domain.ids import QuestionId
@@ -60,9 +60,9 @@ def test_a_closed_question_says_why() -> None:
     answer = Answer(
         QuestionId("question-1"), "reject", "local", "web", name="Ann", at=T0, text="later"
     )
-    assert closed_message(record()._replace(status="answered", answer=answer)) == (
+    assert str(closed_error(record()._replace(status="answered", answer=answer))) == (
         "Already answered by Ann via web, 2026-01-31 08:00 UTC: reject (later)."
     )
     expired = record()._replace(status="expired", answer=expired_answer(record(), T1))
-    assert closed_message(expired) == "The question has expired; nothing was run."
-    assert closed_message(record()._replace(status="closed")) == "The question is closed."
+    assert str(closed_error(expired)) == "The question has expired; nothing was run."
+    assert str(closed_error(record()._replace(status="closed"))) == "The question is closed."

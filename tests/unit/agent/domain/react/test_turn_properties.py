@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from internal.agent.domain.delegation.requests import DELEGATION_SPECS, DELEGATION_TOOLS
-from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import TaskId, question_id
 from internal.agent.domain.messages import (
@@ -29,7 +28,7 @@ from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
 from internal.agent.domain.react.input_forms import InputField, InputForm, InputRequest
 from internal.agent.domain.react.steps import Act, Ask, AwaitTasks, Done, Pause
-from internal.agent.domain.tasks import GateMode, StopReason
+from internal.agent.domain.tasks import GateMode, StopReason, TaskWait
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import RunLimits, Usage
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, decode_checkpoint

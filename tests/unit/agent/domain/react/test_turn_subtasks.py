@@ -3,11 +3,12 @@
 import msgspec
 
 from internal.agent.domain.delegation.requests import DELEGATION_SPECS
-from internal.agent.domain.delegation.subtask import TaskWait
+from internal.agent.domain.delegation.state import SubtaskState
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.messages import ToolResult
 from internal.agent.domain.react.steps import Act, AwaitTasks
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
+from internal.agent.domain.tasks import TaskWait
 from tests.support.turn_driver import (
     TOOLS,
     add_reply,
@@ -60,9 +61,8 @@ def test_a_run_that_continues_a_failed_one_has_not_its_subtasks() -> None:
     """Their files were sent with the failed run, and its other tasks are reported for it."""
     turn = turn_with_call()
     turn.await_tasks("a", WAIT)
-    turn.tell_tasks([FIRST])
-    turn.has_subtasks = True
+    turn.remember(SubtaskState(frozenset({FIRST}), creates=True))
     turn.end("error", "broken")
     turn.resume_as(RunId("run-2"), "Go on.", 7)
     next_ask(turn)
-    assert (turn.waits, turn.told_tasks, turn.has_subtasks) == ({}, frozenset(), False)
+    assert (turn.waits, SubtaskState.of(turn.states)) == ({}, None)

@@ -1,35 +1,24 @@
-"""Access of the machine to the internet: its proxies and its certificate authorities.
+"""HTTP proxies on the way to servers.
 
-Both come from the environment, as programs on Linux expect: `HTTPS_PROXY`, `HTTP_PROXY`,
-`ALL_PROXY` and `NO_PROXY` (in either case), `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+Those of the environment are as programs on Linux expect: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`
+and `NO_PROXY`, in either case.
 """
 
 import ipaddress
-import ssl
 from collections.abc import Mapping
-from pathlib import Path
 
 from internal.normal_forms.addresses import is_loopback, parse_ip, reached_host
 from internal.normal_forms.urls import split_url
 
-# Where distributions keep their certificates. Python builds that are not theirs look elsewhere.
-_CA_FILES = (
-    "/etc/ssl/cert.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/pki/tls/cert.pem",
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/ssl/ca-bundle.pem",
-)
 
-
-class EnvironmentProxies:
+class Proxies:
     """The HTTP proxies of an environment. Hosts of this machine are reached without them.
 
     `NO_PROXY` lists hosts, which include their subdomains, networks such as 10.0.0.0/8, or `*`.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        """`variables` are as `urllib.request.getproxies` returns them."""
+        """`variables` are as `urllib.request.getproxies` returns them, such as `https` and `no`."""
         names = [name.strip().lower() for name in variables.get("no", "").split(",")]
         self._excluded = [name for name in names if name]
         self._proxies = {
@@ -52,11 +41,14 @@ class EnvironmentProxies:
         return None if is_excluded else _checked(proxy)
 
 
-def load_proxies() -> EnvironmentProxies:
-    """Return the proxies of this process."""
+NO_PROXIES = Proxies({})
+
+
+def load_proxies() -> Proxies:
+    """Return the proxies of the environment of this process."""
     from urllib.request import getproxies  # noqa: PLC0415 - slow, and only for a provider
 
-    return EnvironmentProxies(getproxies())
+    return Proxies(getproxies())
 
 
 def _checked(proxy: str) -> str:
@@ -84,12 +76,3 @@ def _matches(name: str, host: str, port: int) -> bool:
         or host.endswith(f".{name}")
         or f"{host}:{port}".endswith(f".{name}")
     )
-
-
-def tls_context() -> ssl.SSLContext | bool:
-    """Return the context that verifies servers; True for OpenSSL's default certificates."""
-    paths = ssl.get_default_verify_paths()  # a path that does not exist is None
-    if paths.cafile or (paths.capath and any(Path(paths.capath).glob("*.[0-9]"))):
-        return True
-    file = next((file for file in _CA_FILES if Path(file).is_file()), None)
-    return True if file is None else ssl.create_default_context(cafile=file)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.agent.app.session_titles import MAX_TITLE_CHARACTERS, clean_title
+from internal.agent.capabilities.titles import MAX_TITLE_CHARACTERS, clean_title
 
 
 @pytest.mark.parametrize(

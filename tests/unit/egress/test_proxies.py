@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.llm.network import EnvironmentProxies
+from internal.egress.proxies import Proxies
 
 PROXY = "http://proxy.example:3128"
 
@@ -22,7 +22,7 @@ PROXY = "http://proxy.example:3128"
 def test_the_proxy_is_that_of_the_scheme(
     variables: dict[str, str], scheme: str, expected: str | None
 ) -> None:
-    assert EnvironmentProxies(variables).find(scheme, "api.acme.example", 443) == expected
+    assert Proxies(variables).find(scheme, "api.acme.example", 443) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_the_proxy_is_that_of_the_scheme(
 def test_hosts_of_no_proxy_and_of_this_machine_are_reached_directly(
     excluded: str, host: str, is_direct: bool
 ) -> None:
-    proxies = EnvironmentProxies({"https": PROXY, "no": excluded})
+    proxies = Proxies({"https": PROXY, "no": excluded})
     assert (proxies.find("https", host, 8443) is None) is is_direct
 
 
 @pytest.mark.parametrize("proxy", ["socks5://user:word@proxy.example", "http://", "ftp://x"])
 def test_another_kind_of_proxy_is_rejected_without_its_password(proxy: str) -> None:
-    proxies = EnvironmentProxies({"all": proxy, "no": "direct.example"})
+    proxies = Proxies({"all": proxy, "no": "direct.example"})
     with pytest.raises(ValueError, match="set HTTPS_PROXY to an HTTP proxy") as error:
         proxies.find("https", "acme.example", 443)
     assert "word" not in str(error.value)

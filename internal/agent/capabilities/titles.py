@@ -1,4 +1,4 @@
-"""Session titles made by a model, outside of the path of any run."""
+"""Session titles: the title of a first plan, then one that a model makes of the first answer."""
 
 import asyncio
 import logging
@@ -7,15 +7,30 @@ from datetime import UTC
 from functools import partial
 from typing import NamedTuple
 
-from internal.agent.app.runs.context import RunServices
+from internal.agent.app.events.writer import QueuedListener
+from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.supervision import Supervisor
+from internal.agent.capabilities.capability import Capability
+from internal.agent.capabilities.endings import Ending
 from internal.agent.domain.errors import ModelError
-from internal.agent.domain.events.envelope import EventRecord, RunIds, rfc3339, wrap_event
-from internal.agent.domain.events.types import ResultFinal, SessionTitled
+from internal.agent.domain.events.envelope import (
+    EventRecord,
+    RunIds,
+    WorkflowEventEnvelope,
+    rfc3339,
+    wrap_event,
+)
+from internal.agent.domain.events.types import PlanUpdated, SessionTitled
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Text, user_message
 from internal.agent.domain.tasks import Run, Task
-from internal.agent.domain.text import escape_delimiters, is_invisible, truncate, truncate_line
+from internal.agent.domain.text import (
+    escape_delimiters,
+    first_line,
+    is_invisible,
+    truncate,
+    truncate_line,
+)
 from internal.agent.ports.llm import ModelBook, ModelClient, ModelRequest, ModelResponse
 from internal.agent.store.database import Read, Write
 
@@ -44,8 +59,8 @@ class _Candidate(NamedTuple):
 class SessionTitler:
     """Titles sessions after their first answer, one at a time, unless a person or a plan did.
 
-    These are the sessions of runs that the process `owner` executed; other processes title theirs.
-    A title that cannot be made is left out and tried again after the next answer.
+    These are the sessions of runs that this process executed; other processes title theirs. A title
+    that cannot be made is left out and tried again after the next answer.
     """
 
     def __init__(
@@ -54,25 +69,22 @@ class SessionTitler:
         model: ModelClient,
         model_name: str,
         book: ModelBook,
-        *,
-        owner: str,
     ) -> None:
         self._services = services
         self._database, self._stores = services.database, services.stores
         self._model = model
         self._model_name = model_name
         self._prices = book.prices
-        self._owner = owner
         self._ended: asyncio.Queue[RunId] = asyncio.Queue(MAX_WAITING_RUNS)
 
     async def run(self, supervisor: Supervisor) -> None:
-        """Title the sessions of the runs that end from now on, until cancelled."""
-        with self._services.broadcaster.listen(self._on_event):
-            await supervisor.repeat("session titles", self._title_next)
+        """Title the sessions of runs that are added, until cancelled."""
+        await supervisor.repeat("session titles", self._title_next)
 
-    def _on_event(self, record: EventRecord) -> None:
-        if record.event == ResultFinal.name and not self._ended.full():
-            self._ended.put_nowait(record.run_id)
+    def add(self, run_id: RunId) -> None:
+        """Title the session of a run that has ended, unless too many wait."""
+        if not self._ended.full():
+            self._ended.put_nowait(run_id)
 
     async def _title_next(self) -> None:
         run_id = await self._ended.get()
@@ -96,9 +108,7 @@ class SessionTitler:
     def _find_candidate(self, run_id: RunId) -> Read[_Candidate | None]:
         """Return a run with an answer whose session still has the first words as its title."""
         run = yield from self._stores.runs.get(run_id)
-        if run is None or run.owner != self._owner:
-            return None
-        if run.terminal or run.parent_run_id or not run.answer.strip():
+        if run is None or run.terminal or run.parent_run_id or not run.answer.strip():
             return None
         task = yield from self._stores.tasks.get(run.task_id)
         session = yield from self._stores.sessions.get(run.session_id)
@@ -158,6 +168,45 @@ class SessionTitler:
 
     def _now(self) -> str:
         return rfc3339(self._services.clock.now())
+
+
+class PlanTitleRecorder:
+    """Stores the title of a run's first titled plan unless somebody named the session.
+
+    The plans of subtasks are left out.
+    """
+
+    def __init__(self, services: RunServices) -> None:
+        self._services = services
+        self._is_titled = False
+
+    async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
+        """Store the title of a plan."""
+        plan = envelope.payload
+        if envelope.is_subtask or self._is_titled or not isinstance(plan, PlanUpdated):
+            return
+        if isinstance(plan.title, str) and (title := first_line(plan.title)):
+            self._is_titled = True
+            store = self._services.stores.sessions.set_title_unless_named
+            await self._services.database.write(partial(store, envelope.session_id, title))
+
+
+class TitlesCapability(Capability):
+    """Titles the sessions of runs; without a `titler` by their plans alone."""
+
+    name = "titles"
+
+    def __init__(self, services: RunServices, titler: SessionTitler | None) -> None:
+        self._services, self._titler = services, titler
+
+    def listener(self) -> QueuedListener:
+        """Store the title of the first plan."""
+        return QueuedListener(PlanTitleRecorder(self._services), PlanUpdated)
+
+    def committed(self, run: RunContext, ending: Ending, /) -> None:
+        """Let the model title the session."""
+        if self._titler is not None and ending.departure == "ended":
+            self._titler.add(run.run.id)
 
 
 def clean_title(text: str) -> str:

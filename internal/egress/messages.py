@@ -1,9 +1,9 @@
-"""A request, a response, and the encoding of a form with a file."""
+"""A request, a response, why there is none, and the encoding of a form with a file."""
 
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -36,6 +36,29 @@ class SessionResponse(NamedTuple):
     def is_success(self) -> bool:
         """Whether the status is 2xx."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+
+FailureKind = Literal[
+    "unusable",  # the URL, or the proxy on the way to it
+    "unknown_host",
+    "refused",
+    "unreachable",
+    "proxy",
+    "certificate",
+    "no_tls",
+    "silent",
+    "not_http",
+    "large_head",
+    "closed",  # before a response
+    "broken_off",  # during a response
+]
+
+
+class Failure(NamedTuple):
+    """Why a request failed. `reason` is "" if the kind says everything."""
+
+    kind: FailureKind
+    reason: str
 
 
 def quoted_url(text: str) -> "URL":

@@ -10,8 +10,10 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 
-from internal.http_session.messages import SessionRequest, SessionResponse, quoted_url
-from internal.http_session.session import HttpSession
+from internal.egress.messages import SessionRequest, SessionResponse, quoted_url
+from internal.egress.policy import EgressPolicy
+from internal.egress.proxies import Proxies
+from internal.egress.session import HttpSession
 from tests.support.connect_proxy import open_connect_proxy
 from tests.support.raw_server import CLOSE, raw_server, response
 
@@ -19,8 +21,9 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 @asynccontextmanager
-async def open_session() -> AsyncGenerator[HttpSession]:
-    session = HttpSession(ssl.create_default_context(), keepalive_seconds=30.0)
+async def open_session(proxy: str = "") -> AsyncGenerator[HttpSession]:
+    policy = EgressPolicy(ssl.create_default_context(), Proxies({"all": proxy}))
+    session = HttpSession(policy, keepalive_seconds=30.0)
     try:
         async with asyncio.timeout(20):
             yield session
@@ -28,12 +31,10 @@ async def open_session() -> AsyncGenerator[HttpSession]:
         await session.close()
 
 
-async def fetch(
-    session: HttpSession, port: int, method: str = "POST", proxy: str | None = None
-) -> SessionResponse:
+async def fetch(session: HttpSession, port: int, method: str = "POST") -> SessionResponse:
     url = quoted_url(f"http://127.0.0.1:{port}/a%2Fb?q=c%20d+e")
     body = b"{}" if method.startswith("P") else None
-    return await session.fetch(SessionRequest(method, url, {"x-a": "b"}, body), proxy)
+    return await session.fetch(SessionRequest(method, url, {"x-a": "b"}, body))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -84,12 +85,12 @@ async def test_only_idempotent_requests_are_repeated_after_a_reset(*, is_idempot
     url = quoted_url(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     request = SessionRequest("POST", url, {}, b"{}", is_idempotent=is_idempotent)
     async with open_session() as session:
-        await session.fetch(request, None)
+        await session.fetch(request)
         if is_idempotent:
-            assert (await session.fetch(request, None)).body == b"ok"
+            assert (await session.fetch(request)).body == b"ok"
         else:
             with pytest.raises(aiohttp.ClientOSError, match="reset"):
-                await session.fetch(request, None)
+                await session.fetch(request)
     server.close()
 
 
@@ -114,13 +115,15 @@ async def test_a_repetition_that_cannot_connect_leaves_the_outcome_unknown() -> 
 async def test_a_server_that_cannot_be_reached_received_nothing() -> None:
     async with raw_server(response()) as gone:
         port = gone.port
-    async with open_session() as session, open_connect_proxy("me:word") as proxy:
-        for through in (None, f"http://127.0.0.1:{port}"):
-            with pytest.raises(session.unsent):
-                await fetch(session, port, proxy=through)
-        request = SessionRequest("POST", quoted_url("https://a.test/"), {}, b"{}")
+    async with open_session() as session:
+        with pytest.raises(session.unsent):
+            await fetch(session, port)
+    async with open_session(f"http://127.0.0.1:{port}") as session:
+        with pytest.raises(session.unsent):
+            await session.fetch(SessionRequest("POST", quoted_url("http://a.test/"), {}, b"{}"))
+    async with open_connect_proxy("me:word") as proxy, open_session(proxy.url) as session:
         with pytest.raises(session.unsent, match="407"):
-            await session.fetch(request, proxy.url)
+            await session.fetch(SessionRequest("POST", quoted_url("https://a.test/"), {}, b"{}"))
 
 
 async def test_redirects_are_returned_and_cookies_are_not_kept() -> None:

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from internal.http_session.messages import encode_form
+from internal.egress.messages import encode_form
 
 
 @pytest.mark.parametrize(
