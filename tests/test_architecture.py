@@ -250,8 +250,8 @@ def f(process: asyncio.subprocess.Process, system: str) -> None:
 
 
 def process_starts(tree: ast.Module) -> list[str]:
-    """What starts a process in a module, by the full name that an expression or import has."""
-    names: dict[str, str] = {}  # what imports have bound
+    """Return the full names of expressions and imports that start a process in a module."""
+    names: dict[str, str] = {}  # bound by imports
     used = []
     for node in ast.walk(tree):
         match node:
