@@ -1,4 +1,4 @@
-"""How soon after its commit a run starts in another process, and how fast many are claimed."""
+"""Delay from a commit to the start of a run in another process, and the rate of claims."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ RUNS = 200
 
 
 class TimedCoordinator(FakeCoordinator):
-    """Ends every run at once and tells when it was started."""
+    """Ends every run at once and records the time of its start."""
 
     def __init__(self, parts: DispatchParts, started: asyncio.Queue[float]) -> None:
         super().__init__(parts.database, parts.stores)

@@ -1,4 +1,4 @@
-"""What the Lark channel adds: from an event to its ack and to the reply, in bursts, and memory."""
+"""Overhead of the Lark channel: from an event to its ack and to the reply, in bursts; memory."""
 
 import asyncio
 import statistics
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.bench
 
 ROUNDS, CHATS, STREAMING = 60, 32, 100
 BURSTS = ((100, 50, 1000.0), (300, 100, 3000.0))
-"""How many events in how many chats, and the milliseconds in which all are acknowledged."""
+"""Number of events and of chats, and the milliseconds in which all events are acknowledged."""
 COST_ROUNDS, COST_MESSAGES = 5, 20
 RESTARTS = 5
 APP = App("cli_bench", "secret-for-benches")
@@ -35,7 +35,7 @@ class Burst(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured with one gateway; times in milliseconds, memory in MB."""
+    """Measurements of one gateway; times in milliseconds, memory in MB."""
 
     idle: float
     one: list[tuple[float, float]]
@@ -85,7 +85,7 @@ async def until_reply(sim: LarkSim, chat: Chat, sent: str, text: str = "word wor
 async def acknowledged(
     sim: LarkSim, chats: Sequence[tuple[Person, Chat]], count: int, text: str = "bench:words:10"
 ) -> Burst:
-    """Send so many messages at once, to the chats in turn; return when all have had an outcome."""
+    """Send messages at once, to the chats in turn; return when all have had an outcome."""
     begun = time.perf_counter()
     sent = {await sim.send_text(*chats[n % len(chats)], text) for n in range(count)}
     waiting = {push for push in sim.pushes if push.message_id in sent}
@@ -192,7 +192,7 @@ class Cost(NamedTuple):
 
 
 async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost, Cost]:
-    """Return what messages cost one at a time, and in 32 chats at once."""
+    """Return the cost of messages one at a time, and in 32 chats at once."""
     async with LarkSim([APP]) as sim:
         sim.set_faults(limits=False)
         people = [sim.lark.state.add_person(f"Person {number}") for number in range(CHATS)]

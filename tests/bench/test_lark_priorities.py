@@ -1,4 +1,4 @@
-"""What replies in Lark cost while calls that only decorate a chat hang."""
+"""Latency of replies in Lark while merely decorative calls hang."""
 
 import asyncio
 import statistics

@@ -31,7 +31,7 @@ Serve = Callable[..., Gateway]
 
 @pytest.fixture(scope="session")
 def shots() -> Path:
-    """Where pictures of the page are kept; docs/images has some of them."""
+    """Return the folder for pictures of the page; docs/images has some of them."""
     folder = ROOT / "build" / "shots"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -121,7 +121,7 @@ def context(browser: Browser, stack: ExitStack) -> Callable[..., BrowserContext]
 
 
 def is_blocked(asked: Request) -> bool:
-    """Whether a content security policy kept the request in the browser."""
+    """Return whether a content security policy kept the request in the browser."""
     return asked.failure == "csp"
 
 

@@ -1,4 +1,4 @@
-"""What reaches a person who is offline, looks elsewhere, or installed the page."""
+"""Messages to a person who is offline, looks elsewhere, or installed the page."""
 
 import json
 import re

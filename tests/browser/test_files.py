@@ -95,7 +95,7 @@ def making(command: str, word: str = "make", answer: str = "The files are ready.
 
 
 def title() -> Reply:
-    """What answers everything else."""
+    """Return the reply to all other requests."""
     return Reply(text="Weekly prices")
 
 
@@ -368,7 +368,7 @@ def test_a_large_upload_shows_progress_is_cancelled_and_continued(
     page.screenshot(path=shots / "upload.png")
     page.get_by_role("button", name="Remove video.bin").click()
     expect(bar).to_have_count(0)
-    # chosen again, it continues after what the server has
+    # chosen again, the upload continues after the bytes on the server
     offsets: list[int] = []
     page.on(
         "request",
@@ -417,7 +417,7 @@ def test_an_upload_continues_after_the_server_was_killed(
 
 
 def carrying(page: Page, name: str) -> JSHandle:
-    """What a person drags or pastes: a file."""
+    """Return the transfer data of a dragged or pasted file."""
     return page.evaluate_handle(
         """(name) => {
           const given = new DataTransfer();

@@ -1,4 +1,4 @@
-"""What a login is worth: in all tabs of its browser, after a restart, and on another port."""
+"""Scope of a login: all tabs of its browser, after a restart, and not on another port."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A session with thousands of events: its end at once, earlier events as they are needed."""
+"""A session with thousands of events: its end at once, earlier events on demand."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What the page says of a model that cannot take a part, that is refused, or that is replaced."""
+"""Notes of the page about a model that cannot take a part, is refused or is replaced."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page itself: who may see it, in which language and on which screen, and what it keeps."""
+"""The page itself: access, language, screen sizes, and stored state."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobil
 
 
 def accessible(page: Page) -> None:
-    """axe finds nothing, in what is shown right now."""
+    """Assert that axe finds no violation in the current page."""
     page.evaluate(AXE(encoding="utf-8"))
     found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run()).violations")
     told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]

@@ -1,4 +1,4 @@
-"""What the server refuses is said in the language of the page."""
+"""Refusals of the server are shown in the language of the page."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ def pictures(page: Page, shots: Path, name: str) -> None:
 
 
 class Words(NamedTuple):
-    """What the page says in a language."""
+    """Texts of the page in a language."""
 
     waiting: str
     actions: str

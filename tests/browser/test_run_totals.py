@@ -1,4 +1,4 @@
-"""What a run with subtasks used: the same figures on the page, of `-p`, in the terminal."""
+"""Usage of a run with subtasks: the same figures on the page, in `-p` and in the terminal."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def duration(milliseconds: int) -> str:
 
 
 def replies() -> list[Reply]:
-    """A run with two subtasks, of which one has a subtask of its own: five replies."""
+    """Return five replies for a run with two subtasks, one of them with a subtask of its own."""
     tasks = [{"instruction": "dig"}, {"instruction": "lead", "agent_profile": "lead"}]
     below = [{"instruction": "below"}]
     return [

@@ -63,7 +63,7 @@ def session_of(page: Page) -> str:
 
 
 def compare(page: Page, gateway: Gateway) -> int:
-    """Every state since `WATCH` is the fold of what was stored up to its cursor."""
+    """Check that each state since `WATCH` is the fold of the events stored up to its cursor."""
     told: dict[str, Any] = page.evaluate(COMPARE, gateway.events(session_of(page)))
     assert told["wrong"] == 0
     return int(told["seen"])

@@ -206,5 +206,5 @@ def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_acces
 
 
 def is_narrow(page: Page) -> bool:
-    """Whether nothing is wider than the window."""
+    """Return whether nothing is wider than the window."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))

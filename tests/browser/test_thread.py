@@ -288,7 +288,7 @@ def test_a_long_branch_still_begins_with_the_earlier_conversation(
     page.wait_for_url(lambda url: origin not in url)
     send(page, "look around")
     expect(thread.get_by_text("The end.")).to_be_visible()
-    expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only what is seen is rendered
+    expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only visible rows are rendered
     thread.focus()
     page.keyboard.press("j")
     expect(thread.get_by_text("look around")).to_be_in_viewport()

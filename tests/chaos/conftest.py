@@ -1,4 +1,4 @@
-"""Databases of gateways, and what a run says about itself: the seed, and how often it killed."""
+"""Databases of gateways, and a run's report about itself: the seed and the number of kills."""
 
 from collections.abc import AsyncGenerator
 

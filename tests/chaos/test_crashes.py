@@ -234,7 +234,7 @@ async def test_an_acknowledged_stop_survives_a_crash(tmp_path: Path, environ: En
 async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     tmp_path: Path, environ: Environ, number: int
 ) -> None:
-    """It is not resumed: it fails as interrupted when its lease has expired."""
+    """The run is not resumed: it fails as interrupted when its lease has expired."""
     folder, short = tmp_path / "workspace", {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": "1"}
     folder.mkdir()
     steps = {

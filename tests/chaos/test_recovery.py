@@ -1,4 +1,4 @@
-"""Restarts and crashes during one model call: no run is given up behind a person's back."""
+"""Restarts and crashes during one model call: no run is given up without notice to a person."""
 
 import asyncio
 import signal

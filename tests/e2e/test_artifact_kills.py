@@ -58,7 +58,7 @@ def model_reply(request: dict[str, Any]) -> Reply:
 
 
 def sent(sim: LarkSim) -> Counter[str]:
-    """Return what the bot sent: its texts, and the names of files."""
+    """Count the texts and file names that the bot sent."""
     return Counter(_shown(sim, message) for message in from_bot(sim))
 
 

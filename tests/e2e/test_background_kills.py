@@ -1,4 +1,4 @@
-"""What background commands printed, read on every channel after the gateway was killed."""
+"""Output of background commands, read on every channel after the gateway was killed."""
 
 import re
 from pathlib import Path

@@ -532,7 +532,7 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
         out, err = await process.communicate()
     assert out == b"light\n"
     loaded = {name.partition(".")[0] for name in err.decode().split()}
-    # what the virtual environment itself loads at every start does not count
+    # modules that the virtual environment itself loads at every start do not count
     assert loaded - {*sys.stdlib_module_names, "__main__"} <= {"larkspur", "internal", *SITE}
     assert loaded.isdisjoint(
         {"asyncio", "dataclasses", "difflib", "msgspec", "pydantic", "sqlite3"}
@@ -557,7 +557,7 @@ async def until_line(process: Process, reader: asyncio.StreamReader | None, word
 
 
 def wait_until_full(reader: int) -> None:
-    """Wait until a pipe holds all that it can: its writer hangs."""
+    """Wait until a pipe is full, so that its writer hangs."""
     size = fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ)
     held = array("i", [0])
     while held[0] < size - 4096:  # a page is not always filled to its end

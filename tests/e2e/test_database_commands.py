@@ -171,7 +171,7 @@ async def test_the_database_is_shown_copied_and_compacted_beside_a_gateway(
 async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    """Each attempt is killed one commit later; what remains is removed by the last one."""
+    """Each attempt is killed one commit later; the last one removes the rest."""
     database = home / "larkspur.db"
     environ = {**environ, "LARKSPUR_RETENTION__SESSIONS_DAYS": "30"}
     async with running_gateway(environ, home) as gateway:
@@ -241,6 +241,6 @@ def leave_free(disk: SmallDisk, size: int) -> None:
 
 
 def exported_rows(path: Path) -> list[str]:
-    """Return the rows of an export without those of the databases themselves."""
+    """Return the rows of an export without the rows that belong to a single database."""
     _, *lines = path.read_text().splitlines()
     return [line for line in lines if json.loads(line)["table"] not in NOT_MOVED]

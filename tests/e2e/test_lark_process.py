@@ -113,7 +113,7 @@ async def served(
 
 
 def replies(sim: LarkSim) -> list[str]:
-    """Return what the bot answered in the direct chat of the first person."""
+    """Return the bot's replies in the direct chat of the first person."""
     found = [one for one in sim.messages(sim.dm(sim.people[0])) if one.sender_type == "app"]
     return [text for one in found if (text := shown_text(sim, one)) is not None]
 

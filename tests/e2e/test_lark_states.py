@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 async def doctor(environ: Mapping[str, str]) -> list[str]:
-    """Return what the doctor says about channels."""
+    """Return the doctor's lines about channels."""
     process = await asyncio.create_subprocess_exec(
         *(LARKSPUR, "doctor"), env=dict(environ), stdin=DEVNULL, stdout=PIPE
     )
@@ -31,7 +31,7 @@ async def doctor(environ: Mapping[str, str]) -> list[str]:
 
 
 async def findings(client: HttpClient) -> list[dict[str, Any]]:
-    """Return what the page shows about the app of the channel that runs."""
+    """Return the findings that the page shows about the app of the running channel."""
     answer = await client.request("POST", "/api/channels/lark/check", {})
     found: list[dict[str, Any]] = answer.json()["findings"]
     return found

@@ -33,7 +33,7 @@ LEASE_SECONDS = 3
 
 @dataclass
 class Member:
-    """A process of the team, and what it wrote to standard error so far."""
+    """A process of the team with its standard error so far."""
 
     process: asyncio.subprocess.Process
     home: Path
@@ -82,7 +82,7 @@ class Team:
     members: list[Member] = field(default_factory=list)
 
     async def start(self, *argv: str, host: str = "") -> Member:
-        """Start a process; those of a named host have a home folder of their own."""
+        """Start a process; processes of a named host share a home folder of their own."""
         home = prepare(self.folder / (f"home-{host}" if host else "home"))
         token = self.folder / "home" / "token"
         if host and not (home / "token").exists():
@@ -248,7 +248,7 @@ async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_sign
 async def test_a_gateway_does_not_send_the_picture_that_the_model_refused_to_another_one(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    """Each gateway executes one run at a time, so a held run makes the other one work."""
+    """Each gateway executes one run at a time: a held run leaves the work to the other gateway."""
     blind = refuse_pictures("messages.0.content.1: image input is not supported by this model")
     script = Rules(
         [

@@ -123,7 +123,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 @contextmanager
 def free_descriptors(count: int) -> Generator[None]:
-    """Leave this process so many free file descriptors while the block runs."""
+    """Leave this process a number of free file descriptors while the block runs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with ExitStack() as opened:
         highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())

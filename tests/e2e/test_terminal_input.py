@@ -1,4 +1,4 @@
-"""What the input of a session takes: history, pastes, commands and files."""
+"""Input of a session: history, pastes, commands and files."""
 
 import sqlite3
 from contextlib import closing

@@ -18,7 +18,7 @@ from tests.support.terminal import start_terminal
 
 
 def submit(home: Path, folder: str) -> tuple[int, str]:
-    """Give a task in a folder over HTTP; return the status and what a person reads."""
+    """Submit a task in a folder over HTTP; return the status and the message for the person."""
     address = home_folder.find_gateway(home)
     assert address is not None
     where = urlsplit(address.url)

@@ -64,7 +64,7 @@ class LarkGateway:
         return [one for one in messages if one.sender_type == "app" and not one.deleted]
 
     def replies(self, chat: Chat | None = None) -> list[str]:
-        """Return the texts of the bot's messages without those that show progress."""
+        """Return the texts of the bot's messages, without progress messages."""
         shown = [shown_text(self.sim, one) for one in self.from_bot(chat)]
         return [text for text in shown if text is not None]
 
@@ -105,13 +105,13 @@ _CHANGED_FILES = re.compile(r"\n\n---\n(Changed files|改动的文件).*\Z", re.
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return what `full_text` does, without the names of changed files below an answer."""
+    """Return the result of `full_text` without the names of changed files below an answer."""
     text = full_text(sim, message)
     return None if text is None else _CHANGED_FILES.sub("", text)
 
 
 def full_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return the text of a message of the bot; None for progress and for cards of questions."""
+    """Return the text of a bot message; `None` if it shows progress or a question card."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}
         if "header" in card or is_question_card(card):

@@ -1,4 +1,4 @@
-"""Background tasks of a gateway after failures of its database: they go on, and health tells."""
+"""Background tasks of a gateway after database failures: they continue, and health reports them."""
 
 import asyncio
 from collections.abc import Callable

@@ -51,7 +51,7 @@ def payloads(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def fixed_part(request: dict[str, Any]) -> str:
-    """Return the system prompt and the tools of a request as they are sent, in either format."""
+    """Return the system prompt and the tools of a sent request, in either format."""
     system = [each for each in request["messages"] if each["role"] == "system"]
     return json.dumps([request.get("system", system), request["tools"]], ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""What a model receives when it reads documents and pictures, down to the wire."""
+"""Documents and pictures as received by a model, down to the wire."""
 
 import asyncio
 import base64

@@ -28,7 +28,7 @@ COMMANDS = {
     "head -c 10000000000 /dev/zero >/tmp/full": "No space left on device\n[exit code 1]",
     MEMORY_EATER: "Cannot allocate memory\n[exit code 1]",
 }
-"""What a command does, and what its result says at the end."""
+"""Commands, and the ends of their results."""
 
 
 @pytest.mark.needs("namespaces")

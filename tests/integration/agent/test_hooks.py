@@ -26,7 +26,7 @@ SCRIPT = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="ok")]
 
 
 def hook(code: str, event: str = "before_tool", **more: Any) -> dict[str, Any]:
-    """Return a hook that runs Python code, with `given` as what it reads."""
+    """Return a hook that runs Python code, with its input in `given`."""
     begin = "import json, os, sys, time; given = json.load(sys.stdin)\n"
     command = [sys.executable, "-c", begin + code]
     return {"event": event, "name": "guard", "command": command, **more}

@@ -1,4 +1,4 @@
-"""What an agent does without approval when it obeys a text that it reads (docs/security.md).
+"""Actions without approval of an agent that obeys a text it reads (docs/security.md).
 
 The model reads a file of notes that names tool calls, and makes these calls: the worst case of a
 prompt injection.
@@ -38,7 +38,7 @@ COMMAND: Mapping[Mode, Outcome] = {**CHANGE, Mode.EDIT: "asks"}
 FETCH: Mapping[Mode, Outcome] = {
     mode: outcome for mode, outcome in COMMAND.items() if mode is not Mode.ALL
 }
-"""What becomes of a change, a command and a request that no rule allows, by mode."""
+"""Outcome of a change, a command and a request that no rule allows, by mode."""
 
 
 def injection(*calls: Call) -> str:
@@ -72,8 +72,8 @@ def workspace(tmp_path: Path) -> Path:
 async def perform(
     here: Core, workspace: Path, *calls: Call, **options: Any
 ) -> tuple[Outcome, list[str]]:
-    """Run an agent that is told to make these calls; return what became of the last one that it
-    made, and the results of all."""
+    """Run an agent that is told to make these calls; return the outcome of its last call, and the
+    results of all."""
     (workspace / "notes.md").write_text(injection(*calls))
     made = await here.submit("Summarise notes.md", workspace=str(workspace), **options)
     last = {"workflow.question.asked", "workflow.result.final"}

@@ -1,4 +1,4 @@
-"""Instructions on the wire: what the scripted model gets in its requests."""
+"""Instructions in the requests to the scripted model."""
 
 from pathlib import Path
 from typing import Any

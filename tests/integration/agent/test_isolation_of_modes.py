@@ -1,4 +1,4 @@
-"""Where commands can be isolated, they are in every mode, whatever let them run."""
+"""Where commands can be isolated, they are isolated in every mode and under every approval."""
 
 from pathlib import Path
 from typing import Any

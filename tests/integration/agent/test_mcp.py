@@ -22,7 +22,7 @@ from tests.support.sandboxes import sandbox_params
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 INTERPRETER = [each for each in (sys.prefix, sys.base_prefix, str(ROOT)) if each != "/usr"]
-"""What a server in Python reads; the programs of the system are visible in any case."""
+"""Paths read by a server in Python; the programs of the system are visible in any case."""
 
 
 def define(home: Path, name: str, entry: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def sdk_entry() -> dict[str, Any]:
 
 
 async def review(here: Core, name: str) -> McpReviewReport:
-    """Test a server, accept it, and return what was shown."""
+    """Test a server, accept it, and return the report of the review."""
     reviews = here.services.gateway.mcp
     report = await reviews.review(name, LOCAL_OWNER, start=True)
     await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)

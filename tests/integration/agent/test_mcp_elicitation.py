@@ -1,4 +1,4 @@
-"""What MCP servers ask people during a call: asked, answered, refused, and after a restart."""
+"""Questions of MCP servers during a call: asked, answered, refused, and after a restart."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Logins to MCP servers in runs: no token leaks, and a lost login says what to do."""
+"""Logins to MCP servers in runs: no token leaks, and a lost login names its remedy."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""`larkspur debug prompt` prints what the scripted model gets."""
+"""`larkspur debug prompt` prints the prompt of the scripted model."""
 
 from pathlib import Path
 from typing import Any

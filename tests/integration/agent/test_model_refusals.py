@@ -1,4 +1,4 @@
-"""What servers of models refuse, from recorded answers through a real gateway to its events."""
+"""Refusals of model servers: recorded answers through a real gateway to its events."""
 
 import json
 from pathlib import Path

@@ -246,7 +246,7 @@ async def test_the_output_limit_is_that_of_the_model(home: Path) -> None:
 
 
 async def test_a_run_stays_with_the_fallback_that_answered(home: Path) -> None:
-    """Also after a restart, and while a cut text is continued; the next run begins anew."""
+    """The fallback also stays after a restart and for a cut text; the next run begins anew."""
     refuses = Fault("status", status=529, times=None)
     script = Rules(
         [

@@ -1,4 +1,4 @@
-"""What only a provider reads goes back to it, and to nobody else: not to people, not to the log."""
+"""Opaque fields go back to their provider only, and reach neither people nor the log."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ def written(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 async def seen_by_people(here: Core, home: Path, session: str) -> str:
-    """Return what the API says of a session."""
+    """Return the responses of the API about a session."""
     async with serve_gateway(here, home) as (_, client):
         replies = [
             await client.get(f"/api/sessions/{session}{what}")
@@ -123,7 +123,7 @@ async def test_another_model_goes_on_without_them(home: Path) -> None:
 async def test_a_failed_run_is_continued_by_another_provider(
     home: Path, *, is_first_claude: bool
 ) -> None:
-    """The servers of the tests refuse what any of them would refuse."""
+    """The test servers are stricter than each real one: they refuse everything that any refuses."""
     fails = Reply(fault=Fault("status", status=400, message="the server is broken", times=None))
     plain = {"LARKSPUR_AGENT__GATES": "off"}
     async with (

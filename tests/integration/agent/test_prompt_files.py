@@ -1,4 +1,4 @@
-"""Where the files of a prompt are read: in the event loop while that is fast, else in a thread."""
+"""Reading of prompt files: in the event loop while that is fast, else in a thread."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""`sandbox.read_only`: files and programs besides those of the machine, for isolated commands."""
+"""`sandbox.read_only`: additional files and programs that isolated commands can read."""
 
 from pathlib import Path
 

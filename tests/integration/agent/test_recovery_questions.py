@@ -32,7 +32,7 @@ SCRIPT = Rules(
 
 
 async def crash(here: Core, made: Submitted, times: int = MAX_CRASHES) -> None:
-    """Do to a queued run what processes do that die while they execute it."""
+    """Claim a queued run and crash during its execution, as a dying process does, several times."""
     services = here.services
     for _ in range(times):
         claim = partial(claim_run, services.stores, made.run_id, "the dead", lease_until=LONG)
@@ -44,7 +44,7 @@ async def crash(here: Core, made: Submitted, times: int = MAX_CRASHES) -> None:
 
 
 async def crashed(home: Path, **options: Any) -> Submitted:
-    """Return a run that is not executed again by itself, in its second iteration."""
+    """Return a run that waits in its second iteration and is not executed again automatically."""
     async with core(home, SCRIPT) as here:
         made = await here.submit("work", **options)
         await here.model.until_asked(2)
@@ -187,7 +187,7 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
         sound([each for each in events if each["run_id"] == resumed.run_id])
         ended = events[-1]["payload"]
         assert (ended["final_answer"], ended["total_iterations"]) == ("done", 3)
-        # the request has the work of the failed run and what was said since
+        # the request has the work of the failed run and all later messages
         request = str(here.model.requests[-1]["messages"])
         order = ["work", "list_dir", "hello", "Continue where this task stopped; do not"]
         places = [request.index(word) for word in order]

@@ -1,4 +1,4 @@
-"""What a model server refuses, through real runs: sent once, told once, and the session goes on."""
+"""Refusals of parts by a model server in real runs: sent once, reported once, session continued."""
 
 import asyncio
 import json
@@ -180,7 +180,7 @@ async def test_a_session_outlives_a_message_that_a_content_filter_refused(home: 
         sent = str(server.requests[-1]["messages"])
         assert "hello" in sent
         assert REFUSED_MESSAGE in sent
-        # people still see what they wrote
+        # people still see their own messages
         stored = await here.services.gateway.queries.messages(first.session_id, LOCAL_OWNER)
         assert f"say {FORBIDDEN}" in [row.message.text for row in stored]
 

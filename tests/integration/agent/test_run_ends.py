@@ -1,4 +1,4 @@
-"""Every end of a run keeps what the run did: messages, usage, cost and last words."""
+"""Every end of a run keeps its work: messages, usage, cost and last text."""
 
 from functools import partial
 from pathlib import Path

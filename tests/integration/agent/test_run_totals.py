@@ -1,4 +1,4 @@
-"""What a run with subtasks used and how long it took: the same in its events and in all reads."""
+"""Usage and duration of a run with subtasks: the same in its events and in all reads."""
 
 from datetime import datetime, timedelta
 from pathlib import Path

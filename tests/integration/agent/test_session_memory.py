@@ -1,4 +1,4 @@
-"""What a run gets to know of the earlier runs of its session."""
+"""Memory of a run about the earlier runs of its session."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
+"""Skills in runs: the catalogue, the tools, the scripts, and the effect of a changed byte."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs of an earlier version: what 0.1.0a1 left in its database goes on with this code.
+"""Runs of an earlier version: stored runs of 0.1.0a1 continue with this code.
 
 `leave_runs` wrote the database, as a killed process leaves it; the file is never written again.
 """

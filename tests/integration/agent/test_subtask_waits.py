@@ -1,4 +1,4 @@
-"""A run that waits for its subtasks does not wait for a person: what others see of it."""
+"""A run that waits for its subtasks does not wait for a person, and others see it so."""
 
 import asyncio
 from pathlib import Path
@@ -93,7 +93,7 @@ def starts_of(events: list[dict[str, Any]], run_id: str) -> int:
 async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
     tmp_path: Path,
 ) -> None:
-    """The end of a task that it does not wait for any more is told at its next step."""
+    """The end of a task that is no longer waited for is reported at the next step."""
     slow = Call("subagent", {"tasks": [{"instruction": "climb"}]})
     rules = [
         Reply(calls=[DELEGATE, slow], when=when("start")),
@@ -119,7 +119,7 @@ async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
 
 
 async def test_a_subtask_that_cannot_continue_ends_the_waits_for_it(tmp_path: Path) -> None:
-    """As when its events cannot be stored: what depends on it is blocked, its creator goes on."""
+    """If a subtask's events cannot be stored, its dependents are blocked, its creator continues."""
     parts = [{"instruction": "dig"}, {"instruction": "fill", "depends_on": ["1"]}]
     rules = [
         Reply(calls=[Call("subagent", {"tasks": parts})], when=when("start")),
@@ -174,7 +174,7 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
 async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
     tmp_path: Path,
 ) -> None:
-    """The next task has the rights of the outermost one, not those of the subtask."""
+    """The next task has the rights of the outermost task, not of the subtask."""
     rules = [
         Reply(calls=[DELEGATE], when=when("start")),
         Reply("dug", hold="dig", when=when("dig")),

@@ -214,7 +214,7 @@ REFUSALS = {
         " begin insert into events select * from events limit 1; end"
     ),
 }
-"""What the database refuses to store at the end of a run."""
+"""Triggers by which the database refuses writes at the end of a run."""
 
 
 @pytest.mark.parametrize("what", REFUSALS)

@@ -18,7 +18,7 @@ WORDS = "please use metric units"
 
 
 def held() -> Rules:
-    """Return a model whose run waits in a command until a file is there."""
+    """Return a model whose run waits in a command until a file exists."""
     wait = Call("shell", {"command": "until [ -e go ]; do sleep 0.02; done"})
     again = Reply(text="Went on.", when=When(last_text="go on"))
     first = Reply(calls=[wait], when=When(last_user="paint"))

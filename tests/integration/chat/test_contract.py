@@ -1,4 +1,4 @@
-"""What every chat channel does, whatever the service: each test runs on all of them."""
+"""Contract of every chat channel: each test runs on all of them."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Who may do what in Lark, and answers that are written: through the real SDK's connection."""
+"""Rights in Lark and written answers, through the real SDK's connection."""
 
 import asyncio
 import hashlib
@@ -44,9 +44,9 @@ def needs(*calls: Call) -> list[Reply]:
 async def open_questions(
     lark: LarkGateway, count: int, chat: Chat | None = None
 ) -> list[QuestionRecord]:
-    """Return the open questions of a chat as soon as there are so many and their cards are known.
+    """Return the open questions of a chat once there are this many and their cards are stored.
 
-    Cards are known to us a moment after they are seen.
+    Cards are stored a moment after they are visible.
     """
     gateway, stores = lark.core.services.gateway, lark.core.services.stores
     name = chat_name("lark", APP.app_id, (chat or lark.dm).chat_id)
@@ -82,7 +82,7 @@ async def audit_actions(lark: LarkGateway) -> list[str]:
 
 
 def results(lark: LarkGateway) -> str:
-    """Return what the model was given last as a tool's result."""
+    """Return the last tool result that the model received."""
     return seen_in(lark.core.model.requests[-1]).last_result
 
 

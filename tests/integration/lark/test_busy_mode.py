@@ -34,7 +34,7 @@ TOUCH = Call("shell", {"command": "touch ran"})
 
 
 async def recall(lark: LarkGateway, message_id: str) -> None:
-    """Take a message back, and wait until the bot has heard of it and done what is to be done."""
+    """Recall a message, and wait until the bot has received and handled the event."""
     user_actions.recall(lark.sim.lark.state, lark.person.open_id, message_id)
     await until(lark, partial(handled, lark, f"recall:{message_id}"))
 
@@ -70,7 +70,7 @@ async def until_statuses(lark: LarkGateway, *wanted: str) -> None:
 
 
 def reply_to(lark: LarkGateway, message_id: str) -> str | None:
-    """Return what the bot answered to a message."""
+    """Return the bot's reply to a message."""
     return next(shown_text(lark.sim, one) for one in lark.from_bot() if one.parent_id == message_id)
 
 

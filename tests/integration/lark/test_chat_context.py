@@ -1,4 +1,4 @@
-"""The messages before a message to the bot: which ones the model reads, and as what."""
+"""Messages before a message to the bot: their selection, and their form for the model."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -34,7 +34,7 @@ async def reading(tmp_path: Path, script: Any, **values: Any) -> AsyncGenerator[
 
 
 async def ask(lark: LarkGateway, words: str, replies: int = 1, **more: Any) -> str:
-    """Mention the bot; return what the model reads of it."""
+    """Mention the bot; return the text that the model reads."""
     await lark.sim.send_text(lark.sim.people[0], lark.group, words, mention_bot=True, **more)
     await lark.until_replies(replies, lark.group)
     return user_texts(lark.core.model.requests[-1])[-1]

@@ -1,4 +1,4 @@
-"""Edited messages: those that start a task by their edit, wait, are worked on, or are answered."""
+"""Edited messages: tasks started by an edit; edits of waiting, running and answered messages."""
 
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ WORK = [
 
 
 async def edit(lark: LarkGateway, message_id: str, words: str, **more: Any) -> None:
-    """Edit a message, and wait until the bot has done what is to be done because of it."""
+    """Edit a message, and wait until the bot has handled the edit."""
     message = lark.sim.lark.state.messages[message_id]
     await lark.sim.edit_text(message.sender, message_id, words, **more)
     name = edit_id(message_id, str(message.updated))

@@ -1,4 +1,4 @@
-"""Messages that arrive long after they were written: they act on nothing that is newer."""
+"""Messages that arrive long after they were written: they act on nothing newer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the Lark channel decodes, reads and writes for a message that is answered at once."""
+"""Decoding, reads and writes of the Lark channel for a message that is answered at once."""
 
 import sys
 import threading
@@ -137,7 +137,7 @@ class DecodeCounter:
 
     @contextmanager
     def counting(self) -> Generator[None]:
-        """Count in this thread, and in those that start meanwhile."""
+        """Count in this thread, and in threads that start meanwhile."""
         before, before_in_threads = sys.getprofile(), threading.getprofile()
         threading.setprofile(self.profile)
         sys.setprofile(self.profile)

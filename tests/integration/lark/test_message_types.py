@@ -61,7 +61,7 @@ TYPES: list[tuple[str, dict[str, Any], str]] = [
 
 
 def said_elsewhere(lark: LarkGateway, words: str, number: int = 1) -> str:
-    """Add a message of a person to the group, of which the bot hears nothing."""
+    """Add a person's message to the group without an event for the bot."""
     state = lark.sim.lark.state
     person, now = lark.sim.people[number].open_id, state.clock.now_ms()
     content = encode({"text": words}).decode()
@@ -86,7 +86,7 @@ async def tell(lark: LarkGateway, person: Person, chat: Chat, draft: MessageDraf
 
 
 async def read_after(lark: LarkGateway, chat: Chat, count: int) -> str:
-    """Return what the model read last, after a number of replies."""
+    """Wait for a number of replies; return the last text that the model read."""
     await lark.until_replies(count, chat)
     return user_texts(lark.core.model.requests[-1])[-1]
 

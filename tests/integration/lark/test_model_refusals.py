@@ -1,4 +1,4 @@
-"""Refusals of a model server in a group: the sentence that helps, and a chat that goes on."""
+"""Refusals of a model server in a group: a helpful sentence, and a chat that continues."""
 
 import json
 from pathlib import Path

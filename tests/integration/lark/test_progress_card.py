@@ -1,4 +1,4 @@
-"""What a chat sees of a run while it works."""
+"""Progress of a running task as shown in a chat."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Approvals whose chat has no operator reach those who may answer, through the real SDK."""
+"""Approvals in a chat without an operator reach people who may answer, through the real SDK."""
 
 import asyncio
 import base64
@@ -189,7 +189,7 @@ async def test_the_first_of_several_operators_decides(tmp_path: Path) -> None:
 
 
 async def press(one: Office, person: Person, message_id: str, question_id: str) -> str:
-    """Press the button that allows, whether the card still has it; return what is shown."""
+    """Press the button that allows, whether or not the card still has it; return the shown text."""
     action: Json = {"tag": "button", "value": {"question": question_id, "act": "approve"}}
     chat = one.lark.sim.lark.state.messages[message_id].chat_id
     where = {"open_message_id": message_id, "open_chat_id": chat}

@@ -1,4 +1,4 @@
-"""What people point at: quoted messages, replies to the bot, pictures."""
+"""Referenced content: quoted messages, replies to the bot, pictures."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

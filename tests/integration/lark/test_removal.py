@@ -1,4 +1,4 @@
-"""The bot is removed from a group, or the group is disbanded: what it did there ends quietly."""
+"""The bot is removed from a group, or the group is disbanded: its work there ends quietly."""
 
 from collections.abc import Callable
 from functools import partial

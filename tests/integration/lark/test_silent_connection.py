@@ -1,4 +1,4 @@
-"""A connection that answers pings and brings no events: replaced, and what was missed is taken."""
+"""A connection that answers pings but brings no events: replaced, with missed messages fetched."""
 
 import asyncio
 import json

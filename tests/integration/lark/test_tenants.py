@@ -36,7 +36,7 @@ def message_event(lark: LarkGateway, text: str, message_id: str = "om_foreign") 
 
 
 def stored(home: Path) -> bytes:
-    """Return the files of the database, with what is not yet in the main one."""
+    """Return the bytes of the database files, including the write-ahead log."""
     return b"".join(path.read_bytes() for path in home.glob("larkspur.db*"))
 
 

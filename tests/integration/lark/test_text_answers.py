@@ -1,4 +1,4 @@
-"""Which texts answer a question, by group policy, quote, thread, mention and id."""
+"""Texts that answer a question, by group policy, quote, thread, mention and id."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ YES = {"en": "OK", "zh": "好"}
 
 
 class GroupQuestion:
-    """An open question in a group in which the bot hears everything; `boss` is its operator."""
+    """An open question in a group whose messages the bot all receives; `boss` is its operator."""
 
     def __init__(self, lark: LarkGateway, asked: QuestionRecord, card: str, task: str) -> None:
         self.lark, self.asked, self.card, self.task = lark, asked, card, task
@@ -60,7 +60,7 @@ class GroupQuestion:
         )
 
     async def chatter(self) -> str:
-        """Let the colleague write something that the bot does not take as a message to it."""
+        """Let the colleague write a text that the bot does not take as addressed to it."""
         state = self.lark.sim.lark.state
         state.apps[APP.app_id] = replace(self.lark.sim.app, hears_all=False)
         said = await self.say("Shall we have lunch?", by=self.colleague)

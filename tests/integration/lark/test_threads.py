@@ -1,4 +1,4 @@
-"""`group_policy: thread`: which threads are the bot's, at what cost, and silence in the others."""
+"""`group_policy: thread`: recognition of the bot's threads, its cost, and silence in the others."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

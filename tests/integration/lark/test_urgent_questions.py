@@ -26,7 +26,7 @@ QUICK = with_values(SLOW, urgent_after_minutes=5)
 async def ask(
     home: Path, app: App = LOUD, *, operator: int | None = None, minutes: int = 6
 ) -> AsyncGenerator[LarkGateway]:
-    """Have a command asked about so many minutes ago, by a gateway that has stopped since.
+    """Have a command asked about some minutes ago, by a gateway that has stopped since.
 
     Everybody is an operator, or only the person with that number.
     """

@@ -1,4 +1,4 @@
-"""Voice messages in Lark: heard by the model, or answered politely without it."""
+"""Voice messages in Lark: transcribed for the model, or answered politely without it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""MCP servers over HTTP: the list, the test, the decision, and what a run then has."""
+"""MCP servers over HTTP: the list, the test, the decision, and the tools of a later run."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

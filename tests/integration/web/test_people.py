@@ -41,7 +41,7 @@ def call_of(
     body: Any = None,
     **path: str,
 ) -> ApiRequest[Any, Any]:
-    """A request of a person whose credential this server does not accept yet."""
+    """Return a request of a person with a credential that this server does not accept yet."""
     exchange = RequestContext({"method": "GET", "headers": []}, "r", is_public=False, principal=who)
     return ApiRequest(app.services, exchange, path, query or EmptyRequest(), body or EmptyRequest())
 

@@ -1,4 +1,4 @@
-"""What dispatchers are made of, with a coordinator that ends runs without a model."""
+"""Parts of dispatchers, with a coordinator that ends runs without a model."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,9 +27,9 @@ DONE = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
 
 
 class FakeCoordinator(AgentCoordinator):
-    """Ends every run when `gate` is set. `log` tells what happened, in order.
+    """Ends every run when `gate` is set. `log` records the calls in order.
 
-    Of a run that `awaits_tasks`, the first execution ends when the run has what it waits for.
+    The first execution of a run that `awaits_tasks` ends when the awaited tasks have ended.
     """
 
     def __init__(self, database: Database, stores: Stores) -> None:
@@ -67,7 +67,7 @@ class FakeCoordinator(AgentCoordinator):
 
 
 class DispatchParts:
-    """A database, its stores, a coordinator and what else a dispatcher needs."""
+    """A database, its stores, a coordinator and the other parts of a dispatcher."""
 
     def __init__(
         self, database: Database, stores: Stores, folder: Path, owner: str = "worker"

@@ -291,7 +291,7 @@ async def test_a_new_run_of_a_busy_lane_is_not_claimed(parts: DispatchParts) -> 
 async def test_a_new_run_of_a_busy_lane_starts_at_the_end_of_the_run_before(
     parts: DispatchParts,
 ) -> None:
-    """It does not wait until the dispatcher looks by itself."""
+    """The run does not wait for the next scheduled look of the dispatcher."""
     await add_run(parts.database, parts.stores, a_run("run-1", lane="one"))
     dispatcher = dispatcher_of(parts, poll_seconds=NEVER_SECONDS)
     run = a_run("run-2", lane="one")

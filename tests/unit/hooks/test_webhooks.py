@@ -65,7 +65,7 @@ def events_of(posted: list[Posted]) -> list[dict[str, Any]]:
 
 
 async def until_recorded(here: Core) -> None:
-    """Return when it is stored that the newest event was sent: what is not is sent again."""
+    """Wait until the newest event is stored as sent; events without this record are sent again."""
     database, stores = here.services.database, here.services.stores
     newest = (await database.read(stores.events.get_bounds)).head
     async with asyncio.timeout(10):

@@ -62,7 +62,7 @@ async def test_a_newer_server_with_the_old_type_is_named(tmp_path: Path) -> None
 
 
 class HostileStream:
-    """Names an address for messages, and refuses those that are sent there."""
+    """A server that names an address for messages and refuses messages sent there."""
 
     def __init__(self, endpoint: str) -> None:
         self.app = Starlette(

@@ -47,7 +47,7 @@ MEGABYTE = 1_000_000
 
 
 class Place:
-    """A workspace, a home of Larkspur in it, and a folder outside, with a token in each file."""
+    """A workspace, a Larkspur home folder in it and a folder outside, with a token in each file."""
 
     def __init__(self, root: Path) -> None:
         self.token = f"canary-{secrets.token_hex(8)}"
@@ -101,7 +101,7 @@ class Place:
         return await self.sandbox().run(self.command(script, seconds, read_only), self.take)
 
     def survivors(self) -> list[str]:
-        """Return the processes of the machine whose environment has the token."""
+        """Return the processes of the machine with the token in their environment."""
         return [
             process.parent.name
             for process in Path("/proc").glob("[0-9]*/environ")

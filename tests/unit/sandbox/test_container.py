@@ -1,4 +1,4 @@
-"""What the program of a container engine is given. The real podman is in `make chaos`."""
+"""Arguments and environment of a container engine's program. `make chaos` runs the real podman."""
 
 from pathlib import Path
 

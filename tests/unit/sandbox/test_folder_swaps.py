@@ -30,7 +30,7 @@ Prepare = Callable[[], tuple[Path, Path]]
 
 @pytest.fixture(params=["sub", "sub/key"])
 def part(request: pytest.FixtureRequest) -> str:
-    """What is exchanged with a link to its like outside."""
+    """Part of the path that is swapped for a link to a counterpart outside."""
     return str(request.param)
 
 

@@ -1,4 +1,4 @@
-"""The mounts of a command: paths that must be what they are called."""
+"""Mounts of a command: a mounted path must still be the path that was checked."""
 
 import os
 from collections.abc import Callable
@@ -116,9 +116,9 @@ async def test_a_root_that_changes_all_the_time_for_long(
 async def attack(
     sandbox: Sandbox, role: str, folder: Path, place: str, rounds: int = 10
 ) -> set[str]:
-    """Run commands while a root, or a folder above it, is exchanged with a link to a secret.
+    """Run commands while a root, or a folder above it, is swapped for a link to a secret.
 
-    Return what they saw: what is `right`, and `none` if they were not started.
+    Return the outputs of the commands: `right`, or `none` for a command that was not started.
     """
     data, secret = folder / "outer" / "data", folder / "secret"
     for each in (data, secret / "data"):

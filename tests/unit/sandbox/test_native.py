@@ -199,7 +199,7 @@ async def test_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> None
 
 
 def test_commands_end_when_larkspur_is_killed(tmp_path: Path) -> None:
-    """kill -9 to Larkspur: what it had started does not go on by itself."""
+    """After `kill -9`, the commands of Larkspur do not continue on their own."""
     script = (
         "import asyncio, sys\n"
         "from internal.agent.ports.sandbox import SandboxCommand\n"

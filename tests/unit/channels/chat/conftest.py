@@ -53,7 +53,7 @@ SETTINGS = ChatChannelSettings(react_emoji="off", progress="off")
 
 @dataclass
 class EchoApp:
-    """The gateway, the service and what the modules of the chat application need."""
+    """The gateway, the service and the dependencies of the chat application's modules."""
 
     database: Database
     stores: Stores

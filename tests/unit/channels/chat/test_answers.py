@@ -94,7 +94,7 @@ Work = Coroutine[Any, Any, None]
 
 @pytest.fixture
 def started() -> Generator[list[Work]]:
-    """Work that was started besides the responses; what a test leaves is closed."""
+    """Collect work started besides the responses, and close the rest after the test."""
     works: list[Work] = []
     yield works
     for work in works:

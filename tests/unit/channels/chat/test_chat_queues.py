@@ -1,4 +1,4 @@
-"""Attempts to process a message are counted, and those that are not made are not."""
+"""Attempts to process a message are counted, and attempts that do not take place are not."""
 
 import asyncio
 from functools import partial

@@ -15,7 +15,7 @@ async def reply(app: EchoApp, text: str, *who: str) -> str:
 
 
 async def stops(app: EchoApp, text: str, *who: str) -> bool:
-    """Return True if a command stopped a run that says so itself."""
+    """Return True if a command stopped a run that reports its stop itself."""
     result = await app.command(text, *who)
     assert not (result.text and result.stopped)
     return result.stopped

@@ -1,4 +1,4 @@
-"""A channel that keeps what commands say."""
+"""A channel that records the responses of commands."""
 
 from collections.abc import Mapping, Sequence
 

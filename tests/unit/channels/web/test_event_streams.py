@@ -1,4 +1,4 @@
-"""Event streams: their limit, and those without an HTTP connection."""
+"""Event streams: their limit, and streams without an HTTP connection."""
 
 from typing import Any
 

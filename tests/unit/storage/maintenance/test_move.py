@@ -25,7 +25,7 @@ class Interrupted(Exception):
 
 
 class Pair:
-    """The source of a move, whose tables are filled, and its target."""
+    """The source of a move, with filled tables, and its target."""
 
     def __init__(self, source: NewDatabase, target: NewDatabase) -> None:
         self.source, self.target = source.maintenance, target.maintenance

@@ -1,4 +1,4 @@
-"""Artifacts of real runs: files that tools share, and those that they leave in output/."""
+"""Artifacts of real runs: files shared by tools, and files left in output/."""
 
 import asyncio
 import hashlib
@@ -53,7 +53,7 @@ async def artifacts(here: Core, events: list[dict[str, Any]]) -> list[Artifact]:
 
 
 def results(events: list[dict[str, Any]]) -> list[str]:
-    """Return what the model read of each call."""
+    """Return the text that the model read for each call."""
     ended = [each["payload"] for each in events if each["event"] == "workflow.tool.completed"]
     return [payload.get("error") or payload["result"] for payload in ended]
 

@@ -1,4 +1,4 @@
-"""The recorder of changed files: whose contents it keeps before which calls."""
+"""The recorder of changed files: the files that it reads before a call."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Retention on a real database: what is old goes, what something needs stays."""
+"""Retention on a real database: old data is removed, needed data stays."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -128,7 +128,7 @@ async def test_needed_events_stay(
     make_pruner: MakePruner,
     reason: str,
 ) -> None:
-    """Those of unfinished and resumable runs and pinned sessions, and what a webhook waits for."""
+    """Events of unfinished and resumable runs, of pinned sessions and for waiting webhooks stay."""
     if reason == "running":
         await database.write(partial(stores.sessions.add, a_session("session-x")))
         run = await add_running_run(database, stores, a_run("run-x", "session-x"))
@@ -275,7 +275,7 @@ async def test_a_row_that_must_stay_does_not_hide_old_ones_after_it(
 async def test_old_folders_without_files_are_removed(
     database: Database, stores: Stores, make_pruner: MakePruner, workspaces: Workspaces
 ) -> None:
-    """Only those of idle sessions, and never a file."""
+    """Only folders of idle sessions are removed, and never a file."""
     for name in ("a", "b", "new", "named"):
         await add_ended_run(database, stores, name)
     await database.write(partial(stores.sessions.add, a_session("session-running")))

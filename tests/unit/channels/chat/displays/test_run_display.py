@@ -1,4 +1,4 @@
-"""Which process displays a run, and what it stores of it."""
+"""Assignment of a run's display to one process, and its stored state."""
 
 import asyncio
 

@@ -37,7 +37,7 @@ class CommandRunner:
         self._capfd = capfd
 
     def __call__(self, *argv: str) -> CommandResult:
-        """Run a command line as it is."""
+        """Run a command line unchanged."""
         message = ""
         with logging_restored():
             try:
@@ -65,7 +65,7 @@ def _close_file(stream: Any) -> None:
 
 @contextmanager
 def logging_restored() -> Generator[None]:
-    """Undo what `configure_logging` changes."""
+    """Undo the changes made by `configure_logging`."""
     loggers = [logging.getLogger(name) for name in (None, "internal", "larkspur")]
     before = [(one, one.level, one.handlers[:]) for one in loggers]
     try:
