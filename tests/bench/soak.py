@@ -23,8 +23,8 @@ from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.bench.load import Line, Watch, line, run, watching
 from tests.bench.processes import Server, scripted_model
-from tests.bench.test_lark import APP, served, until_reply
 from tests.bench.trend import Sample, Trend, trend
+from tests.support.lark_load import APP, served, until_reply
 
 DEFAULT_MINUTES = 30.0
 WORKERS, WATCHERS, CHATS, KEPT_SESSIONS = 4, 8, 20, 16

@@ -13,10 +13,9 @@ from internal.agent.app.runs.active import ActiveRun
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.bench.table import Row, Table
+from tests.support.dispatch_parts import DispatchParts, FakeCoordinator, dispatcher_of
 from tests.support.postgres_server import postgres_url
 from tests.support.store_records import a_run, add_run
-from tests.unit.dispatch.conftest import DispatchParts, FakeCoordinator
-from tests.unit.dispatch.test_dispatcher import dispatcher_of
 
 pytestmark = pytest.mark.bench
 

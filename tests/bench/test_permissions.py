@@ -22,7 +22,7 @@ from internal.config.home import prepare
 from internal.tools.commands.shell import shell
 from larkspur.task_defaults import tool_targets
 from tests.bench.table import Row, Table, most
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply
 
 pytestmark = pytest.mark.bench
@@ -125,7 +125,7 @@ async def reviewed(home: Path, command: str) -> list[float]:
     """Return the lags while a reply with the worst commands is reviewed, after it was received."""
     calls = [Call("shell", {"command": command})] * CALLS
     environ = {"LARKSPUR_AGENT__GATES": "off"}
-    async with core(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
+    async with open_agent(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
         ends = asyncio.Event()
         with frozen():
             ticking = asyncio.create_task(lags(ends))

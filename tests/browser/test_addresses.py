@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Serve
 from tests.browser.gateway import Gateway
-from tests.browser.test_runs import send
 from tests.machine.abilities import CHROMIUM_FLAGS
+from tests.support.page_in_browser import Serve, send
 from tests.support.ports import free_port
 from tests.support.reverse_proxy import (
     HOST,

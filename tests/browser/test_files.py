@@ -18,11 +18,22 @@ from playwright.sync_api import (
     expect,
 )
 
-from tests.browser.conftest import Open, Serve, is_blocked
 from tests.browser.gateway import Gateway
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import choose_mode, compare, follow, send, session_of, status
-from tests.support.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Reply, When
+from tests.support.file_panel import making, opened, panel, title
+from tests.support.page_in_browser import (
+    PHONE,
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    compare,
+    follow,
+    is_blocked,
+    send,
+    session_of,
+    status,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -79,36 +90,6 @@ def make_files(folder: Path) -> Path:
     page.save(folder / "letter.pdf", save_all=True, append_images=[page])
     (folder / "data.bin").write_bytes(bytes(range(256)))
     return folder
-
-
-def making(command: str, word: str = "make", answer: str = "The files are ready.") -> list[Reply]:
-    """A plan, a command, and an answer."""
-
-    def when(results: int) -> When:
-        return When(last_user=word, results=results)
-
-    return [
-        Reply(calls=[Call("plan", {"goal": "Make files", "steps": ["Make"]})], when=when(0)),
-        Reply(calls=[Call("shell", {"command": command})], when=when(1)),
-        Reply(text=answer, when=when(2)),
-    ]
-
-
-def title() -> Reply:
-    """Return the reply to all other requests."""
-    return Reply(text="Weekly prices")
-
-
-def panel(page: Page) -> Locator:
-    """Show the files of the session."""
-    page.get_by_role("tab", name="Files").click()
-    return page.get_by_role("tabpanel")
-
-
-def opened(page: Page, within: Locator, name: str) -> Locator:
-    """Open the preview of a file."""
-    within.get_by_role("button", name=f"Open {name}").first.click()
-    return page.get_by_role("dialog", name=name)
 
 
 def choose(page: Page, *files: Path) -> None:

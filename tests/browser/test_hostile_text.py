@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import Serve
 from tests.browser.gateway import Gateway
 from tests.browser.hostile_text import ELEMENT, KINDS
-from tests.browser.test_page import accessible
-from tests.browser.test_questions import bar
-from tests.browser.test_runs import status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import Serve, accessible, status
+from tests.support.question_bar import bar
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -1,46 +1,27 @@
 """People in the loop on the page: the decision bar by keyboard alone, and Waiting."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from internal.skills.library import read_skill
-from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import PHONE, Open, Serve, accessible, send, session_of, status
+from tests.support.question_bar import GOAL, bar, planned, shell, when
 from tests.support.skills import write_skill
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-GOAL = "Publish release 2.4"
 STEPS = ["Tag the commit", "Build the wheels", "Write the notes"]
-
-
-def when(results: int, word: str = "") -> When:
-    return When(last_user=word or None, results=results)
-
-
-def planned(word: str = "", steps: Sequence[str] = ("Do it",)) -> Reply:
-    return Reply(calls=[Call("plan", {"goal": GOAL, "steps": list(steps)})], when=when(0, word))
-
-
-def shell(command: str, results: int, word: str = "") -> Reply:
-    return Reply(calls=[Call("shell", {"command": command})], when=when(results, word))
 
 
 def asks(results: int, question: str, *options: str, multiple: bool = False) -> Reply:
     given = {"question": question, "options": list(options), "multiple": multiple}
     return Reply(calls=[Call("request_user", given)], when=when(results))
-
-
-def bar(page: Page) -> Locator:
-    return page.get_by_role("region", name="Waiting")
 
 
 def press(page: Page, key: str, label: str) -> None:

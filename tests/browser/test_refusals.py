@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_questions import planned, shell
+from tests.support.page_in_browser import Open, Serve, accessible
+from tests.support.question_bar import planned, shell
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import LARKSPUR
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import Open, Serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 

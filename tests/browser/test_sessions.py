@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import send, status
+from tests.support.page_in_browser import Open, Serve, accessible, send, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

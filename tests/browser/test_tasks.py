@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import follow, send
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import Open, Serve, accessible, follow, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -9,10 +9,17 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from internal.i18n.runs import RunMessages
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import (
+    PHONE,
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    send,
+    session_of,
+    status,
+)
 
 ZH = RunMessages("zh")
 

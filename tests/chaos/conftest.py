@@ -7,9 +7,7 @@ import pytest
 from tests.chaos.conversation import DATABASE
 from tests.chaos.seeds import SEED
 from tests.support.postgres_server import postgres_url
-
-KILLS = "kills"
-"""The property of a test that killed processes: how often."""
+from tests.support.process_kills import KILLS
 
 
 @pytest.fixture(

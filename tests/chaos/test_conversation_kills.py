@@ -6,17 +6,17 @@ each kind of database `make test SLOW=yes` kills at 12 points, and `make chaos` 
 """
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from internal.config.home import prepare
-from tests.chaos.conftest import KILLS
 from tests.chaos.conversation import DATABASE, run_conversation
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway
 from tests.chaos.seeds import seeded
 from tests.support.database_files import create_database
+from tests.support.process_kills import KILLS, Record
 
 MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
@@ -25,7 +25,6 @@ FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
 """Time of the kill after the start of a process: from before it serves to after the reply."""
 
 Environ = dict[str, str]
-Record = Callable[[str, object], None]
 
 
 def count_kills(gateway: RestartingGateway) -> int:

@@ -22,6 +22,7 @@ from tests.chaos.seeds import seeded
 from tests.support.database_files import MIGRATION_COMMITS
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.postgres_server import postgres_url
+from tests.support.process_kills import wait_for_event
 from tests.support.scripted_model import Call, Reply
 
 MAX_COMMITS = 44
@@ -127,14 +128,6 @@ async def one_task(
         task = made.json()
         async with asyncio.timeout(90):
             yield gateway, task["task_id"], task["session_id"]
-
-
-async def wait_for_event(gateway: RestartingGateway, session_id: str, event: str) -> None:
-    """Return when a reader received such an event."""
-    async with aclosing(gateway.stream(f"session_id={session_id}")) as frames:
-        async for frame in frames:
-            if frame.event == event:
-                return
 
 
 async def check_finished_run(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import sqlite3
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +13,10 @@ import pytest
 
 from internal.simulators.lark.cards.clicks import CardClick, find_clickable
 from internal.simulators.lark.simulator import LarkSim
-from tests import ROOT
-from tests.e2e.test_lark_process import RUN, Served, served
 from tests.support.agent_app import plan
+from tests.support.channel_command import larkspur
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import Served, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
 
@@ -37,27 +36,6 @@ def tidy() -> Rules:
             Reply(calls=[plan("look", "tidy")]),
         ]
     )
-
-
-async def larkspur(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run a command of the terminal; return its exit code, standard output and standard error."""
-    environ = {
-        "LARKSPUR_HOME": str(folder / "home"),
-        "HOME": str(folder),
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-        "LANG": "C.UTF-8",
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUN, *arguments),
-        cwd=folder,
-        env=environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
 
 
 async def until_asked(here: Served, sim: LarkSim, *, but: set[str]) -> dict[str, Any]:

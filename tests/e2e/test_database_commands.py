@@ -14,12 +14,12 @@ from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.move import NOT_MOVED
 from internal.storage.maintenance.selection import find_maintenance
 from tests import ROOT
-from tests.e2e.test_restored_backup import events, read, was_reset
 from tests.support.database_files import execute, query
 from tests.support.database_rows import all_rows, fill_tables, moved_tables
 from tests.support.gateway_process import LARKSPUR, run_task, running_gateway
 from tests.support.postgres_server import postgres_url
 from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.stored_events import events, read, was_reset
 
 OLD = "2026-01-01T00:00:00.000Z"
 MAX_ATTEMPTS = 40

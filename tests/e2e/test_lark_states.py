@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_cli_oneshot import until_line
-from tests.e2e.test_lark_process import WRONG, replies, served
+from tests.support.cli_environment import until_line
 from tests.support.gateway_process import LARKSPUR
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import WRONG, replies, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply
 

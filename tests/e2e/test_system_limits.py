@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.gateway_process import LARKSPUR, running_gateway
 from tests.support.http_client import HttpClient
@@ -151,7 +151,7 @@ async def test_a_tool_without_descriptors_says_so_and_the_run_continues(home: Pa
             Reply(calls=[Call("shell", {"command": "echo first"})], hold="now"),
         ]
     )
-    async with core(home, rules, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, rules, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("say something")
         await here.model.until_open(1)
         with free_descriptors(1):

@@ -171,7 +171,7 @@ def sound(events: list[dict[str, Any]]) -> None:
 
 
 @asynccontextmanager
-async def core(
+async def open_agent(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     environ: Mapping[str, str] | None = None,

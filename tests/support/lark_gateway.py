@@ -22,7 +22,7 @@ from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from larkspur.chat_instructions import make_chat_instructions
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_texts import AUTO_TEXTS
 
@@ -142,7 +142,7 @@ async def open_lark_gateway(
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
-        gateway = await stack.enter_async_context(core(home, script, environ, sleep=sleep))
+        gateway = await stack.enter_async_context(open_agent(home, script, environ, sleep=sleep))
         transport = lark_transport(gateway, sim, settings, silence=silence, limits=limits)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkGateway(sim, gateway, channel, transport)

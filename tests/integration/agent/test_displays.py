@@ -25,7 +25,7 @@ from internal.channels.cli.task_request import Ids
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatTexts
 from tests import ROOT
-from tests.support.agent_app import core, plan
+from tests.support.agent_app import open_agent, plan
 from tests.support.scripted_model import Call, Reply, Rules, When
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ RULES = [
 
 async def played(home: Path) -> list[dict[str, Any]]:
     """Return the events of a run with all sorts of calls, and of one that is stopped."""
-    async with core(home, Rules(RULES), {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, Rules(RULES), {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("start")
         asked = await here.until(made.session_id, is_question)
         await here.answer(asked[-1]["payload"]["question_id"], "text", "red")

@@ -12,7 +12,7 @@ from internal.agent.app.files.artifacts import CLOCK_TICK_NS
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.artifacts import ArtifactFilter
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_param
 
@@ -78,7 +78,7 @@ async def test_tools_and_commands_share_the_folder_and_its_files_are_given(
     wait_until_old(own, tmp_path / "probe")
     options: dict[str, Any] = {"workspace": str(folder)} if place == "person" else {}
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, SCRIPT, environ) as here:
+    async with open_agent(home, SCRIPT, environ) as here:
         made = await here.submit("work", permission_mode=mode, **options)
         asked = await approve_to_the_end(here, made)
         _, wrote, ran, read = (seen_in(each).last_result for each in here.model.requests)
@@ -110,7 +110,7 @@ async def test_a_folder_of_a_person_gives_only_what_the_run_changed(
         wait_until_old(folder / "output" / name, tmp_path / "probe")
     calls = [Call("shell", {"command": f"echo {word} >> output/changed.txt"}) for word in "ab"]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("work", workspace=str(folder))
         await here.end_of(made)
         page = await here.services.gateway.queries.artifacts(

@@ -10,7 +10,7 @@ from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import Run
 from internal.channels.mcp.schemas import TaskResultArguments, TaskStatusArguments
 from internal.channels.mcp.tools import McpToolCall, task_result, task_status
-from tests.support.agent_app import Core, core, make_recovery, plan, sound
+from tests.support.agent_app import Core, make_recovery, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.scripted_model import When
 
@@ -50,7 +50,7 @@ async def test_a_wait_for_the_run_lasts_until_its_subtasks_have_ended(tmp_path: 
         Reply("dug there", when=when("dig", 1)),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         gateway, tools = here.services.gateway, client(here)
         waiting = asyncio.create_task(gateway.wait_for_run(made, LOCAL_OWNER, 60))
@@ -75,7 +75,7 @@ async def test_the_plan_of_a_subtask_does_not_title_the_session(tmp_path: Path) 
         Reply("dug", when=when("dig", 1)),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
         session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
@@ -101,7 +101,7 @@ async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
         Reply("climbed", hold="climb", when=When(last_user="climb")),
         Reply("found", when=when("start", 2)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         waits: int = 0
 
@@ -126,7 +126,7 @@ async def test_a_subtask_that_cannot_continue_ends_the_waits_for_it(tmp_path: Pa
         Reply("dug", hold="dig", when=when("dig")),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)
@@ -154,7 +154,7 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
         Reply("dug", hold="dig", when=when("dig")),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)
@@ -181,7 +181,7 @@ async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
         Reply("found", when=when("start", 1)),
         Reply("deeper it is", when=when("deeper")),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)

@@ -14,7 +14,7 @@ from internal.agent.domain.ids import SessionId
 from internal.config.home import prepare
 from internal.storage.sqlite import writer
 from internal.storage.sqlite.database import SqliteDatabase
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply
 
 TASKS = 8
@@ -103,7 +103,7 @@ async def test_a_task_costs_three_writes_and_one_read(
 ) -> None:
     """The statements include the reads of a watcher. Always with SQLite."""
     with recorded() as recorder:
-        async with core(
+        async with open_agent(
             prepare(tmp_path / "home"), [Reply("word " * 10, pieces=10)] * TASKS
         ) as here:
             costs = await costs_of(here, recorder, kept=kept)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import open_agent, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 LIMIT, DELAY = 8.0, 4.5
@@ -24,7 +24,7 @@ def ask_and_wait(seconds: float) -> Rules:
 
 @pytest.mark.slow
 async def test_an_answer_does_not_start_the_time_limit_again(home: Path) -> None:
-    async with core(home, ask_and_wait(DELAY)) as here:
+    async with open_agent(home, ask_and_wait(DELAY)) as here:
         made = await here.submit("paint", timeout_seconds=LIMIT)
         asked = await here.asked(made)
         used = (await here.run(made)).used_seconds
@@ -38,7 +38,7 @@ async def test_an_answer_does_not_start_the_time_limit_again(home: Path) -> None
 
 @pytest.mark.slow
 async def test_waiting_for_a_person_does_not_count(home: Path) -> None:
-    async with core(home, ask_and_wait(1.8)) as here:
+    async with open_agent(home, ask_and_wait(1.8)) as here:
         made = await here.submit("paint")
         asked = await here.asked(made)
         used = (await here.run(made)).used_seconds
@@ -50,13 +50,13 @@ async def test_waiting_for_a_person_does_not_count(home: Path) -> None:
 @pytest.mark.slow
 async def test_a_restart_does_not_start_the_time_limit_again(home: Path) -> None:
     rules = Rules([Reply(hang=True)])
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("paint", timeout_seconds=LIMIT)
         await here.until(made.session_id, lambda each: each.get("node_id") == "iter:1")
         began = time.monotonic()
         await here.model.until_open(1)
         ran = time.monotonic() - began
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         assert (await here.run(made)).used_seconds >= ran
         events = await here.end_of(made)
         sound(events)

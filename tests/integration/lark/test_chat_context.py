@@ -12,10 +12,10 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import GROUP_MESSAGES, App
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import recall
-from tests.integration.lark.test_speakers import calls, user_texts
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import calls, user_texts
 from tests.support.scripted_model import Reply
 
 READER = App(APP.app_id, APP.secret, scopes=APP.scopes | {GROUP_MESSAGES})

@@ -20,10 +20,10 @@ from internal.simulators.lark.model import (
 )
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import MessageDraft, as_reply, merge_draft
-from tests.integration.lark.test_speakers import user_texts
 from tests.support import documents
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import user_texts
 from tests.support.scripted_model import Reply
 
 EAR = App(APP.app_id, APP.secret, hears_all=True)

@@ -20,7 +20,6 @@ from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
@@ -34,6 +33,7 @@ from tests.support.lark_gateway import (
     question_outcome,
 )
 from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
+from tests.support.lark_process import replies, served
 from tests.support.openai_server import ScriptedOpenAI
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))

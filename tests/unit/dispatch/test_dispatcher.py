@@ -17,29 +17,14 @@ from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Write
 from internal.agent.store.runs import ProcessEntry
 from internal.agent.store.stores import Stores
-from internal.dispatch.dispatcher import MAX_CLAIMS, POLL_INTERVAL_SECONDS, RunDispatcher
+from internal.dispatch.dispatcher import MAX_CLAIMS, RunDispatcher
 from internal.storage.database_url import open_database
+from tests.support.dispatch_parts import DispatchParts, dispatcher_of
 from tests.support.store_records import T0, a_run, a_task, add_run, add_running_run
-from tests.unit.dispatch.conftest import DispatchParts
 
 NEVER_SECONDS = 3_600.0
 QUEUED = LifecycleUpdated(status="queued", phase="prepare")
 COMPLETED = LifecycleUpdated(status="completed", phase="persist", stop_reason="final_answer")
-
-
-def dispatcher_of(
-    parts: DispatchParts, concurrency: int = 4, poll_seconds: float = POLL_INTERVAL_SECONDS
-) -> RunDispatcher:
-    return RunDispatcher(
-        parts.database,
-        parts.stores,
-        parts.clock,
-        leases=parts.leases,
-        recovery=parts.recovery,
-        supervisor=parts.supervisor,
-        concurrency=concurrency,
-        poll_seconds=poll_seconds,
-    )
 
 
 async def load(parts: DispatchParts, run_id: str) -> Run:

@@ -25,12 +25,12 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
+from tests.support.open_document_samples import open_document
 from tests.support.processes import is_of_libffi
 from tests.support.sandboxes import sandbox_params
+from tests.support.xlsb_samples import workbook as binary_workbook
+from tests.support.xml_spreadsheet_samples import workbook as xml_workbook
 from tests.unit.documents.documented_rows import LOG, MAIL, OTHER, PDF, WORD, old_workbook
-from tests.unit.documents.test_open_document import open_document
-from tests.unit.documents.test_xlsb import workbook as binary_workbook
-from tests.unit.documents.test_xml_spreadsheet import workbook as xml_workbook
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]

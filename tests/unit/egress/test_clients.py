@@ -37,7 +37,7 @@ from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.search import WebSearch
 from tests.support.http_site import FakeResolver, HttpSite
-from tests.unit.llm.test_transport import client_with, refused
+from tests.support.model_transport import client_with, refused
 
 
 class Reach(NamedTuple):

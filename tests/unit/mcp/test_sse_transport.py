@@ -12,10 +12,9 @@ from starlette.routing import Route
 
 from internal.agent.domain.errors import ToolError
 from internal.mcp.limits import ServerFailure
+from tests.support.mcp_connection import connect, ignore, opened, text_of
 from tests.support.mcp_http import LegacyServer, serve, serve_made
 from tests.support.mcp_sdk_server import server as sdk_server
-from tests.unit.mcp.test_connection import ignore, opened, text_of
-from tests.unit.mcp.test_http_transport import connect
 
 
 @pytest.mark.parametrize("transport", ["sse", None])

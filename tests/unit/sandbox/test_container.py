@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import structs
 
 from internal.sandbox.container import ContainerSandbox
-from tests.unit.sandbox.test_bubblewrap import Place
+from tests.support.bubblewrap_places import Place
 
 
 async def test_values_of_variables_are_no_arguments(tmp_path: Path) -> None:

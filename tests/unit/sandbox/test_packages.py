@@ -15,9 +15,8 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.packages import PackageEnvironment, find_packages, install_packages
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import open_sandbox
-from tests.unit.sandbox.test_bubblewrap import Place, package_index
+from tests.support.bubblewrap_places import ADDRESS, Place, package_index
 
-ADDRESS = "127.0.0.2"  # programs use no proxy for 127.0.0.1
 NAME = "installed.txt"  # a file written there once
 
 

@@ -13,7 +13,7 @@ from internal.channels.chat.question_text import short_id
 from internal.channels.chat.transport import ChatAction
 from internal.i18n.chat import ChatPhrases
 from tests.support.chat_texts import EN_TEXTS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def test_a_text_answers_the_only_open_question(app: EchoApp) -> None:

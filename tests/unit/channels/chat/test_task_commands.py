@@ -7,7 +7,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Status, Task
 from internal.agent.store.database import Write
 from internal.channels.chat.task_commands import MAX_LISTED_SUBTASKS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def reply(app: EchoApp, text: str, *who: str) -> str:

@@ -9,7 +9,7 @@ from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.urgent_questions import UrgentQuestions
 from internal.settings.chat import ChatAccess
 from tests.support.chat_settings import with_values
-from tests.unit.channels.chat.conftest import SETTINGS, EchoApp
+from tests.support.echo_app import SETTINGS, EchoApp
 
 
 def urgent(app: EchoApp, *operators: str, minutes: int | None = 5) -> UrgentQuestions:

@@ -13,8 +13,8 @@ from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.move import NOT_MOVED, cancel_move, move
 from internal.storage.maintenance.tables import count_rows
 from tests.support.database_rows import all_rows, fill_tables, moved_tables
+from tests.support.new_databases import KINDS, POSTGRES, NewDatabase
 from tests.support.store_records import a_session
-from tests.unit.storage.maintenance.conftest import KINDS, POSTGRES, NewDatabase
 
 PAGE_ROWS = 5
 ROWS = 2 * PAGE_ROWS + 1
