@@ -318,6 +318,24 @@ def test_every_decision_is_in_the_documentation() -> None:
     assert linked == {f"adr/{path.name}" for path in (ROOT / "docs" / "adr").glob("*.md")}
 
 
+def test_code_that_several_test_modules_use_is_in_the_support_package() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in modules("tests")
+        if re.search(
+            pattern := r"from (tests\.\S*\b(?:conftest|test_\w+)) import", path.read_text()
+        )
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for found in re.findall(pattern, ast.unparse(node))
+    ] == []
+
+
+def test_the_first_test_of_the_contribution_guide_is_a_test() -> None:
+    first = (ROOT / "tests/integration/agent/test_first_run.py").read_text()
+    assert f"```python\n{first}```" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
 def test_tests_wait_for_states_and_use_real_things() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {what}"

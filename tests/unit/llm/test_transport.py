@@ -110,7 +110,7 @@ async def test_the_body_of_an_error_is_read(answer: bytes, says: str) -> None:
 
 _EXIT = """
 import atexit, sys
-from tests.unit.llm.test_transport import client_with
+from tests.support.model_transport import client_with
 
 atexit.register(lambda: print("internal.egress.session" in sys.modules))
 client_with("k-0123").preload()

@@ -12,8 +12,7 @@ from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_trust import InstructionTrust
-from tests.support.echo_app import CHAT, EchoApp
-from tests.support.echo_channel import echo_message
+from tests.support.echo_app import EchoApp
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher
@@ -37,6 +36,3 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
         )
         yield EchoApp(database, stores, gateway, tmp_path)
         broadcaster.close()
-
-
-__all__ = ["CHAT", "EchoApp", "echo_message"]
