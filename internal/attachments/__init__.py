@@ -5,5 +5,5 @@
 - `local`: `LocalAttachments`, files in a folder named by the hash of their content
 - `s3_client`: `S3Client`, requests to a storage service that speaks S3
 - `s3`: `S3Attachments`, objects in a bucket named by the hash of their content
-- `upload_folder`: `UploadFolder`, what was received of uploads that were cut off
+- `upload_folder`: `UploadFolder`, the received parts of interrupted uploads
 """

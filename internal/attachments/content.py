@@ -15,7 +15,7 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import format_size
 
 CHUNK_BYTES = 1024 * 1024
-"""How much of a file is held in memory."""
+"""Maximum part of a file that is held in memory."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 T = TypeVar("T")

@@ -70,7 +70,7 @@ class LocalAttachments:
         max_bytes: int,
         register: RegisterUse | None = None,
     ) -> Attachment:
-        """Store what `chunks` yields; see the port.
+        """Store the bytes of `chunks`; see the port.
 
         Raises:
             FileTooLarge: there are more than `max_bytes`.
@@ -180,7 +180,7 @@ class LocalAttachments:
                 yield each
 
     async def remove_unfinished(self) -> None:
-        """Remove what killed processes left of files that they were storing.
+        """Remove the incomplete files that killed processes left.
 
         Raises:
             StoreUnavailable: the folder cannot be read or written.

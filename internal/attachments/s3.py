@@ -23,9 +23,9 @@ from internal.attachments.spool import Spool, SpoolFile
 class S3Attachments:
     """Implements `Attachments` with objects named PREFIX/SHA256.
 
-    A stream is written to a spool on this machine until its hash is known. No other program, and
-    no Larkspur with another database, may use the prefix: what this database does not know is
-    unused.
+    A stream is written to a spool on this machine until its hash is known. No other program, and no
+    Larkspur with another database, may use the prefix: objects that this database does not know
+    count as unused.
 
     Args:
         client: the bucket; the caller closes it.
@@ -62,7 +62,7 @@ class S3Attachments:
         max_bytes: int,
         register: RegisterUse | None = None,
     ) -> Attachment:
-        """Store what `chunks` yields; see the port.
+        """Store the bytes of `chunks`; see the port.
 
         Raises:
             FileTooLarge: there are more than `max_bytes`.
@@ -178,7 +178,7 @@ class S3Attachments:
                     yield StoredFile(sha256, size)
 
     async def remove_unfinished(self) -> None:
-        """Remove what killed processes left of files that they were storing.
+        """Remove the incomplete files that killed processes left.
 
         Raises:
             StoreUnavailable: the spool cannot be read or written.

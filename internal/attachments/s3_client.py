@@ -1,4 +1,4 @@
-"""Requests to a storage service that speaks S3, and sentences for what fails."""
+"""Requests to a storage service that speaks S3, and sentences for failures."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 PART_BYTES = 8 * 1024 * 1024
-"""How much of an upload is held in memory; a larger file is sent in several parts."""
+"""Maximum part of an upload in memory; a larger file is sent in several parts."""
 CONNECT_TIMEOUT_SECONDS = 5.0
 READ_TIMEOUT_SECONDS = 15.0
 URL_TTL = timedelta(minutes=15)
@@ -149,9 +149,9 @@ class S3Client:
                 yield each
 
     async def url(self, key: str, headers: dict[str, str]) -> str:
-        """Return a URL that anybody can read an object with during `URL_TTL`.
+        """Return a URL with which anybody can read an object for the time `URL_TTL`.
 
-        `headers` are those of the response.
+        `headers` are response headers.
         """
         sign = partial(
             lambda: self._minio.presigned_get_object(
@@ -191,7 +191,7 @@ class S3Client:
 
     @contextlib.contextmanager
     def _errors(self, done: str) -> Iterator[None]:
-        """Raise what the library raises as errors of the store."""
+        """Translate errors of the library into errors of the store."""
         from minio.error import MinioException, S3Error  # noqa: PLC0415 - as in _connect
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - comes with minio
 
@@ -211,7 +211,7 @@ class S3Client:
             ) from error
 
     def _describe(self, error: Exception, code: str) -> str:
-        """Return what an error of the library means for this bucket."""
+        """Return the meaning of a library error for this bucket."""
         from minio.error import MinioException  # noqa: PLC0415 - as in _connect
 
         where = urlsplit(self._bucket.endpoint).netloc

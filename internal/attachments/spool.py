@@ -35,7 +35,7 @@ class Spool:
     async def receive(
         self, chunks: AsyncIterable[bytes], *, max_bytes: int
     ) -> AsyncGenerator["SpoolFile"]:
-        """Write what `chunks` yields to a file that is removed after the block.
+        """Write the bytes of `chunks` to a file that is removed after the block.
 
         Raises:
             FileTooLarge: there are more than `max_bytes`.
@@ -105,7 +105,7 @@ class Spool:
             os.close(lock)
 
     async def remove_unfinished(self) -> None:
-        """Remove what killed processes left of files that they were storing.
+        """Remove the incomplete files that killed processes left.
 
         Raises:
             StoreUnavailable: the folder cannot be read or written.
@@ -135,7 +135,7 @@ class Spool:
             file.close()
 
     def _lock(self, mode: int) -> int:
-        """Lock the folder against other processes, and return what to close for the release."""
+        """Lock the folder against other processes. Closing the returned descriptor releases it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -164,7 +164,7 @@ class SpoolFile:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was written."""
+        """The hash of the written bytes."""
         return self._hash.hexdigest()
 
     def write(self, piece: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Uploads whose client lost the connection: what was received, until the rest arrives."""
+"""Uploads whose client lost the connection: the received part, until the rest arrives."""
 
 import asyncio
 import contextlib
@@ -47,10 +47,10 @@ class UploadFolder:
     ) -> AsyncGenerator["UploadFile"]:
         """Continue an upload at `offset`, or start it with offset 0; one connection at a time.
 
-        What was received stays when the block fails, until `discard`.
+        The received part stays when the block fails, until `discard`.
 
         Raises:
-            Conflict: `offset` is not what is stored, or another connection sends the same file.
+            Conflict: `offset` is not the stored size, or another connection sends the same file.
             StoreUnavailable: the folder cannot be written.
         """
         path = self._path(principal, sha256)
@@ -128,7 +128,7 @@ class UploadFile:
         self._max_bytes = max_bytes
 
     async def append(self, chunks: AsyncIterable[bytes], /) -> None:
-        """Add what is received.
+        """Append the received bytes.
 
         Raises:
             FileTooLarge: there are more bytes than allowed; the upload is discarded.
@@ -145,5 +145,5 @@ class UploadFile:
                 raise StoreUnavailable(f"uploads cannot be written: {error.strerror}") from error
 
     def discard(self) -> None:
-        """Remove what was received."""
+        """Remove the received part."""
         self._path.unlink(missing_ok=True)

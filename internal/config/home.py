@@ -17,7 +17,7 @@ from internal.config.process_start import find_start
 
 SETTINGS_FILE = "settings.json"
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""What a profile can be called; its file in `profiles/` has this name and the ending .yaml."""
+"""Valid names of profiles; the file in `profiles/` has this name and the ending .yaml."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -88,7 +88,7 @@ def _user_folder() -> Path:
 
 
 def origin(environ: Mapping[str, str] = os.environ) -> str:
-    """Return what names the home folder: a variable, or the user."""
+    """Return the source of the home folder's path: a variable, or the user."""
     if "LARKSPUR_HOME" in environ:
         return "LARKSPUR_HOME"
     return "HOME" if os.environ.get("HOME", "").startswith("/") else "the folder of the user"
@@ -302,7 +302,7 @@ def find_gateway(home: Path) -> GatewayAddress | None:
 
 
 def _parse_address(text: str) -> tuple[GatewayAddress, str] | None:
-    """Return an address and the start time of its process, or None for other content."""
+    """Return an address and the start time of its process, None if the content is invalid."""
     try:
         stored = json.loads(text)
         birth = stored.pop("birth")

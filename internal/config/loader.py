@@ -49,14 +49,14 @@ _EXPANDED_LATER = {"mcp.servers"}
 
 @dataclass(frozen=True)
 class Loaded:
-    """The settings, and the origin of each key that was given.
+    """The settings, and the origin of each given key.
 
     A key that is not in `origins` has its default. An origin is `FILE:LINE`, `environment VARIABLE`
     or `flag`, or the file of the stored settings. `file` is None without a configuration file.
-    `keyed` are the providers whose own variable holds a key, `stored` the keys of settings that
-    are stored. `provider_origin` names what chose the provider, "" for a stored or no choice.
-    `environ` is the environment that was read. `cleaned` are sentences on what was left out around
-    pasted keys and addresses, by key.
+    `keyed` are the providers whose own variable holds a key, `stored` the keys of stored settings.
+    `provider_origin` names the origin of the chosen provider, "" for a stored or no choice.
+    `environ` is the environment that was read. `cleaned` are sentences about text that was removed
+    around pasted keys and addresses, by key.
     """
 
     settings: Settings
@@ -103,7 +103,7 @@ def load(
     file, where None means not given; `stored` replaces the stored settings.
 
     Raises:
-        ConfigError: a value, a name or the file is invalid; the sentence says which and where.
+        ConfigError: a value, a name or the file is invalid; the message has the key and its place.
         HomeError: `LARKSPUR_HOME` is not a folder name, or the stored settings cannot be read.
     """
     home = home_folder.locate(environ)
@@ -174,7 +174,7 @@ def _with_stored_access(
 
 
 def _without_surroundings(given: _Layer, cleaned: dict[str, str]) -> Iterator[tuple[str, _Given]]:
-    """Yield keys and addresses of models without what was pasted around them, and note it."""
+    """Yield keys and addresses of models without text pasted around them, and note its removal."""
     for key, clean in (("llm.api_key", clean_key), ("llm.base_url", clean_address)):
         one = given.get(key)
         if one is None or not isinstance(one.value, str):
@@ -317,7 +317,7 @@ def _parse_many(name: str, text: str) -> Any:
 
 
 def _find_file(config: str | Path | None, environ: Mapping[str, str], home: Path) -> Path | None:
-    """Return the file that is named, which must exist, or that of the home folder if it exists."""
+    """Return the named file, which must exist, or the file in the home folder if it exists."""
     named = environ.get("LARKSPUR_CONFIG") if config is None else str(config)
     if named is None:
         usual = home / "config.yaml"

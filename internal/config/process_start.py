@@ -1,4 +1,4 @@
-"""When a process started, which tells it from another with the same pid. Standard library only."""
+"""Start times of processes, to distinguish processes with the same pid."""
 
 import os
 from contextlib import suppress
@@ -27,7 +27,7 @@ def find_start(pid: int) -> str | None:
 
 
 def ask_ps(pid: int) -> str | None:
-    """Return what `find_start` does, on a system without /proc; None also if there is none."""
+    """Return the result of `find_start` on a system without /proc; None also if there is none."""
     # os.popen imports subprocess only here: `home`, which uses this module, must import fast
     with os.popen(f"LC_ALL=C TZ=UTC0 ps -o stat=,lstart= -p {pid:d} 2>/dev/null") as ps:  # noqa: S605 - no other input
         state, _, start = ps.read().strip().partition(" ")

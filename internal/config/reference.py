@@ -53,7 +53,7 @@ def provider_table() -> str:
 
 
 def ability_table() -> str:
-    """Return what is known of each provider's requests and models as a Markdown table."""
+    """Return the known abilities of each provider's requests and models as a Markdown table."""
     head = (
         "| provider | addresses | without sight | thinking | oddities |",
         "|---|---|---|---|---|",

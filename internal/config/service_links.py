@@ -1,7 +1,7 @@
-"""Environment variables that Kubernetes and Docker set for services, whatever these are called.
+"""Environment variables that Kubernetes and Docker set for services of any name.
 
-Each container gets some for every service of its namespace, or for every linked container; those
-of a service called larkspur begin like the variables of Larkspur's settings.
+Each container gets some for every service of its namespace, or for every linked container; for a
+service called larkspur they begin like the variables of Larkspur's settings.
 """
 
 import re

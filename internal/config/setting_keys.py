@@ -57,7 +57,7 @@ KEYS: Mapping[str, FieldInfo] = dict(_walk(Settings))
 """Every key with its dots, such as `server.port`, in the order of the models."""
 
 NAMES = sorted({".".join(key.split(".")[:n]) for key in KEYS for n in range(1, 5)})
-"""Every key and every section: what an unknown name may have been meant for."""
+"""Every key and every section: candidates for the intended meaning of an unknown name."""
 
 VARIABLES: Mapping[str, str] = {f"LARKSPUR_{key.upper().replace('.', '__')}": key for key in KEYS}
 """The environment variable of every key: `LARKSPUR_SERVER__PORT` is `server.port`."""

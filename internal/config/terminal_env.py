@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 
 class TerminalFacts(NamedTuple):
-    """What is known about the terminal before anything is drawn.
+    """Known properties of the terminal before anything is drawn.
 
-    `locale` is such as `zh_CN.UTF-8`; `language` is the value of `ui.language` in the environment.
+    `locale` has the form `zh_CN.UTF-8`; `language` is the value of `ui.language` in the
+    environment.
     """
 
     term: str

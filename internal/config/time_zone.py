@@ -1,4 +1,4 @@
-"""The time zone of the place: that of `ui.time_zone`, else that of the system."""
+"""The local time zone: the zone of `ui.time_zone`, else the system's."""
 
 import os
 import time
@@ -12,7 +12,7 @@ _LOCAL_TIME, _NAME_FILE, _FOLDER = Path("/etc/localtime"), Path("/etc/timezone")
 
 
 def enter_time_zone(name: str | None) -> None:
-    """Let this process live in a zone; None leaves it in that of the system."""
+    """Set the time zone of this process; None keeps the system's."""
     if name is not None and os.environ.get("TZ") != name:
         os.environ["TZ"] = name
         time.tzset()
@@ -32,7 +32,7 @@ def find_time_zone(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def chosen_time_zone(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the name of the zone that was chosen for this process, "" for that of the system."""
+    """Return the name of the zone that was chosen for this process, "" for the system's."""
     return _checked(environ.get("TZ", "").removeprefix(":")) if environ.get("TZ") else ""
 
 

@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 1.0
 RECOVERY_INTERVAL_SECONDS = 1.0
-"""How often the runs of other processes are checked."""
+"""Interval of the checks of other processes' runs."""
 UPKEEP_INTERVAL_SECONDS = 10.0
-"""How often what has expired is ended."""
+"""Interval at which expired items are ended."""
 
 MAX_CLAIMS = 8
-"""How many runs are claimed at once, so that a burst is shared by all processes."""
+"""Number of runs claimed at once, so that a burst is shared by all processes."""
 
 _MAX_KNOWN = 100_000
 
@@ -49,14 +49,16 @@ class RunDispatcher:
     """Starts the first queued run of each free lane.
 
     Any number of dispatchers may work on a database: runs are claimed in a transaction in which no
-    other process claims any. Of the runs whose process died, each dispatcher starts one at a time,
-    so that the one that kills its process is told from those that were executed beside it.
+    other process claims any. Among the runs whose process died, each dispatcher starts one at a
+    time, which separates the run that kills its process from the runs that were executed beside it.
 
     Args:
-        concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+        concurrency: the number of runs that are executed at once, 0 to execute none. Waiting runs
+            not count.
 
     Attributes:
-        may_start: whether runs can be executed now: what all hosts share can be reached.
+        may_start: whether runs can be executed now: the storage that all hosts share can be
+            reached.
     """
 
     may_start: Callable[[], bool] = staticmethod(lambda: True)
@@ -88,7 +90,7 @@ class RunDispatcher:
         self._ended: set[RunId] = set()
         """Runs of `_starting` that have ended."""
         self._is_informed = False
-        """Whether no other process has told of a commit since `_queued` was read."""
+        """Whether no other process has announced a commit since `_queued` was read."""
         self._is_shared = database.messages is not None
         """Whether other processes may queue and execute runs as well."""
         self._start: Callable[[Run, ClaimedTask | None], None] | None = None
@@ -125,7 +127,7 @@ class RunDispatcher:
         self._wake_event.set()
 
     def on_event(self, record: EventRecord) -> None:
-        """Look for queued runs when an event says that there is one."""
+        """Look for queued runs when an event announces one."""
         envelope = record.envelope
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return
@@ -204,8 +206,8 @@ class RunDispatcher:
     async def run(self, coordinator: AgentCoordinator, *, is_alone: bool = True) -> None:
         """Recover the runs of dead processes and dispatch, until `close` or `stop`.
 
-        `is_alone`: no other gateway or worker is possible, so the owners of all runs but those of
-        terminals are dead.
+        `is_alone`: no other gateway or worker is possible, so the owners of all runs are dead,
+        except terminals.
         """
         if is_alone:
             await self._recovery.recover_after_restart()

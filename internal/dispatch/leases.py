@@ -15,7 +15,7 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 POLL_INTERVAL_SECONDS = 0.5
-"""How often stop requests are read at least. A commit of another process is a reason as well."""
+"""Maximum interval between reads of stop requests. A commit of another process triggers one."""
 
 RENEWALS_PER_LEASE = 3
 

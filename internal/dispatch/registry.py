@@ -18,7 +18,7 @@ from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.lock import conflict, describe
 
 CHECK_SECONDS = 5.0
-"""How often the entries of processes that have ended are removed."""
+"""Interval at which the entries of ended processes are removed."""
 
 
 class ProcessRegistry:
@@ -108,7 +108,7 @@ class ProcessRegistry:
         )
 
     def _replace(self, found: list[ProcessEntry], entry: ProcessEntry) -> Write[bool]:
-        """Store the only gateway; what the one before led may be continued at once."""
+        """Store the only gateway; runs that its predecessor led may be continued at once."""
         if [each.owner for each in (yield from self._stores.processes.list_all())] != [
             each.owner for each in found
         ]:

@@ -23,15 +23,15 @@ from internal.dispatch.leases import LeaseKeeper
 logger = logging.getLogger(__name__)
 
 CLAIM_INTERVAL_SECONDS = 1.0
-"""How often a run is claimed again whose lane is held by another process."""
+"""Interval of attempts to claim a run whose lane is held by another process."""
 
 CLAIMS_PER_RECOVERY = 5
 
 ANSWER_POLL_SECONDS = 1.0
-"""How often a waiting run is checked for an answer given in another process."""
+"""Interval at which a waiting run is checked for an answer given in another process."""
 
 READY_POLL_SECONDS = 1.0
-"""How often queued runs are looked for that no event of this process told about."""
+"""Interval of the search for queued runs that no event of this process announced."""
 
 _MAX_READY = 100
 """Ready runs that are read at once."""
@@ -67,7 +67,7 @@ class TerminalDispatcher:
         self._ready_event.set()
 
     def on_event(self, record: EventRecord) -> None:
-        """Wake up when an event says that a run is queued or over."""
+        """Wake up when an event announces that a run is queued or over."""
         envelope = record.envelope
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return
@@ -224,7 +224,7 @@ class TerminalDispatcher:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long."""
+    """Wait for an event, at most for this time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -33,7 +33,7 @@ from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.terminal import TerminalDispatcher
 
 RETRY_SECONDS = 1.0
-"""How long to wait after a failure of the database before a run is executed again."""
+"""Time to wait after a failure of the database before a run is executed again."""
 
 
 class TerminalRunner(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class TerminalGateway(Gateway):
         if self._runs:
             await asyncio.wait([run for run, _ in self._runs.values()])
         with suppress(LarkspurError):
-            # subtasks that were not started yet, and reports about those that were stopped
+            # subtasks that were not started yet, and reports about stopped ones
             while ready := await self._runner.dispatcher.list_ready():
                 for queued in ready:
                     await self.stop(queued.task_id, LOCAL_OWNER, "cli")

@@ -7,7 +7,7 @@ or be taken over. Importing the package imports no parser. Reading order:
 - `kinds`: the kind of a file, by its content first
 - `child`: the program of the child
 - `confinement`: limits of the child: memory, time, files, network
-- `extraction`: the text of a document as pieces, and the part that was asked for
+- `extraction`: the text of a document as pieces, and selection of the requested part
 - `plain_text`, `html_to_markdown`, `epub`, `mail`, `outlook`, `open_document`: one kind each
 - `pdf`: pages; `pdf_annotations`: their form fields and comments
 - `docx`: Word; `word_runs`, `word_numbers`: paragraphs; `word_chunks`: embedded web pages
@@ -15,5 +15,5 @@ or be taken over. Importing the package imports no parser. Reading order:
 - `xlsx`, `xls`, `xlsb`, `xml_spreadsheet`: Excel; `sheets`, `number_formats`: of all workbooks
 - `archives`: ZIP and tar, which are listed
 - `package`: ZIP files that hold a document, and their XML
-- `pictures`: size and scaling; `heif_pictures`: those of phones
+- `pictures`: size and scaling; `heif_pictures`: pictures of phones
 """

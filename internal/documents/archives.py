@@ -63,7 +63,7 @@ def read_tar(file: BinaryIO) -> ExtractedDocument:
     """Return the list of a tar archive, also of a compressed one. Its length is not known before.
 
     Raises:
-        DocumentUnreadable: it is damaged, or a compressed file that is no archive.
+        DocumentUnreadable: it is damaged, or a compressed file that is not an archive.
     """
     try:
         archive = tarfile.open(fileobj=file, mode="r:*")  # noqa: SIM115  # the process ends

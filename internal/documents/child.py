@@ -1,9 +1,9 @@
 """The program of the child process that reads one file.
 
 It is run as a file (`python -I -S child.py ARGUMENT…`), with the file on standard input, and
-imports only what the kind of the file needs. The answer is one line of JSON, followed by the text
-or the picture. The reader passes the kind that the beginning of the file has, so that nothing of
-the file is read before the system calls are denied.
+imports only the modules for the kind of the file. The answer is one line of JSON, followed by the
+text or the picture. The reader passes the kind that the beginning of the file has, so that nothing
+of the file is read before the system calls are denied.
 """
 
 import codecs
@@ -89,10 +89,10 @@ _ARCHIVES = PACKAGES | {"zip"}
 
 
 class ChildRequest(NamedTuple):
-    """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
+    """The request for a file: its text from `offset` on, the picture of a page, or Markdown.
 
-    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `extension`
-    is that of its name, or the address of a web page. `offset` is also the number of a page.
+    `kind` is the kind of the file, `codec` its text encoding, "" for binary files. `extension` is
+    the extension of its name, or the address of a web page. `offset` is also the number of a page.
     """
 
     wanted: Literal["text", "picture", "html"]
@@ -104,7 +104,7 @@ class ChildRequest(NamedTuple):
 
 
 class ChildAnswer(NamedTuple):
-    """The header of an answer and what follows it."""
+    """The header and the content of an answer."""
 
     header: dict[str, Any]
     content: bytes = b""
@@ -225,7 +225,7 @@ def _imported(module: str, function: str) -> Any:
 
 
 def _confine(*further_codecs: str, may_start_threads: bool = False) -> None:
-    """Import what is imported late, and deny the system calls for it.
+    """Import the lazily loaded modules, then deny the system calls that importing needs.
 
     Raises:
         DocumentUnreadable: the kernel refuses.
@@ -250,7 +250,7 @@ def _imported_codec(name: str) -> codecs.CodecInfo | None:
 def _kind_of_package(file: BinaryIO, extension: str) -> str:
     """Return the kind of document that a ZIP file holds, "zip" if none.
 
-    If it is damaged, its extension decides, and the reader of that kind says so.
+    If it is damaged, its extension decides, and the reader of that kind reports the damage.
 
     Raises:
         DocumentUnreadable: no reader reads the kind.

@@ -1,4 +1,4 @@
-"""Word: what a reader of the printed document sees, as Markdown."""
+"""Word: the visible content of the printed document, as Markdown."""
 
 import io
 import re
@@ -167,7 +167,7 @@ class _Document:
         return f"{'  ' * numbers.level}{mark} " if mark else ""
 
     def _chain(self, style: str) -> Iterator[_Style]:
-        """Yield a style and those that it is based on."""
+        """Yield a style and the styles that it is based on."""
         for _ in range(_MAX_STYLES):
             if style not in self._styles:
                 return
@@ -327,7 +327,7 @@ class _Document:
 
 
 def _inner_elements(parent: Element, name: str) -> Iterator[Element]:
-    """Yield the rows of a table or the cells of a row, also those in a content control."""
+    """Yield the rows of a table or the cells of a row, including ones in a content control."""
     for child in parent:
         match local_name(child):
             case found if found == name:

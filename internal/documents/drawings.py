@@ -1,4 +1,4 @@
-"""What Word, Excel and PowerPoint draw: charts, diagrams, pictures with their descriptions."""
+"""Drawings of Word, Excel and PowerPoint: charts, diagrams, pictures with their descriptions."""
 
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
@@ -14,7 +14,7 @@ _VISIBLE_BOXES = frozenset({"node", "asst", ""})
 def drawn(package: PackageReader, part: str, element: Element) -> Iterator[str]:
     """Yield the charts and diagrams that an element of a part refers to.
 
-    What is referred to and cannot be read is named.
+    Parts that cannot be read are named.
     """
     match local_name(element):
         case "chart" if target := _target(package, part, element, "id"):

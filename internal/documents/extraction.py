@@ -8,9 +8,9 @@ from typing import NamedTuple
 from internal.agent.domain.errors import DocumentUnreadable
 
 COUNT_SECONDS = 4.0
-"""How long reading goes on after the wanted part is complete, to count the rest."""
+"""Time for which reading goes on after the wanted part is complete, to count the rest."""
 EXTRACT_SECONDS = 20.0
-"""How long a document is read; a document that takes longer is returned up to there."""
+"""Time limit of reading a document; a slower document is returned up to there."""
 
 _CONTROL_CHARACTERS = re.compile("[\0-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
@@ -26,7 +26,7 @@ class OtherReaderNeeded(Exception):
 class ExtractedDocument(NamedTuple):
     """A document whose text is read piece by piece, such as page by page.
 
-    `if_empty` is said when there is no text.
+    `if_empty` is the text for an empty document.
     """
 
     parts: int

@@ -60,15 +60,15 @@ def read_html(file: BinaryIO, codec: str) -> ExtractedDocument:
 
 
 class ConvertedPage(NamedTuple):
-    """A web page as Markdown, and what it says about text that is elsewhere.
+    """A web page as Markdown, with its references to text that is elsewhere.
 
     Attributes:
         text: the main content below the title.
         has_text: False if there is nothing but the title.
         refresh: the address that the page leads on to, "" if it leads nowhere.
-        refresh_seconds: how long it is shown before.
+        refresh_seconds: the time for which it is shown before.
         scripts: the number of programs, which are not run.
-        without_scripts: what it says to readers who run none.
+        without_scripts: its text for readers who run none.
         frames: addresses of pages that it shows as parts of itself.
     """
 
@@ -94,13 +94,13 @@ def convert(html: bytes, codec: str | None) -> str:
 def convert_page(html: bytes, codec: str | None, address: str = "") -> ConvertedPage:
     """Return the main content of a web page as `convert` does.
 
-    That is its `main` element, else its only `article`, else the page; without menus, side columns,
-    footers, forms and what is hidden. A page that consists of nothing else is returned whole.
+    That is its `main` element, else its only `article`, else the page, without menus, side columns,
+    footers, forms and hidden elements. A page that consists of nothing else is returned whole.
 
     Args:
         html: the bytes of the page.
-        codec: what the bytes are in, None for what the page declares.
-        address: where the page is, to make its links absolute; "" leaves them as they are.
+        codec: the encoding of the bytes, None for the one that the page declares.
+        address: the address of the page, to make its links absolute; "" leaves them unchanged.
     """
     soup, title = _parse(html, codec)
     page = _about(soup, address)
@@ -132,7 +132,7 @@ def _remove_invisible(soup: bs4.BeautifulSoup) -> None:
 
 
 def _about(soup: bs4.BeautifulSoup, address: str) -> ConvertedPage:
-    """Return what a page says about text that is elsewhere, and make its links absolute."""
+    """Return the references of a page to text elsewhere, and make its links absolute."""
     base = _base(soup, address)
     _make_absolute(soup, base)
     seconds, refresh = _find_refresh(soup)
@@ -172,7 +172,7 @@ def _make_absolute(soup: bs4.BeautifulSoup, base: str) -> None:
 
 
 def _absolute(base: str, reference: str) -> str:
-    """Return a reference as an absolute address; one to a place in the page as it is."""
+    """Return a reference as an absolute address; a link within the page stays unchanged."""
     reference = "".join(reference.split("\n")).strip()
     if not base or not reference or reference.startswith("#"):
         return reference

@@ -15,7 +15,7 @@ PACKAGES = frozenset({"docx", "epub", "odp", "ods", "odt", "pptx", "xlsb", "xlsx
 """The kinds of documents that are ZIP files."""
 
 HEAD_BYTES = 8_192
-"""How much of the beginning of a file decides its kind."""
+"""Size of the beginning of a file that decides its kind."""
 
 ENCODED_KINDS = frozenset({"csv", "html", "text", "tsv"})
 """The kinds whose bytes are text in an encoding."""
@@ -50,7 +50,7 @@ _DOCUMENT_EXTENSIONS = frozenset(
         *("tsv", "wps", "et", "dps", "xht", "xls", "xlsb", "xlsm", "xlsx", "xlt"),
     }
 )
-"""Names whose files are read as what they are: their source is not what a person means."""
+"""Names whose files are converted: a person does not mean their source."""
 _OFFICE_EXTENSIONS = _DOCUMENT_EXTENSIONS - {"", "csv", "eml", "tsv"}
 _XML_SPREADSHEET = b"urn:schemas-microsoft-com:office:spreadsheet"
 _MAIL_START = re.compile(
@@ -161,5 +161,5 @@ def _markup_start(head: bytes) -> bytes:
 
 
 def entry_key(name: str) -> str:
-    """Return what is equal for names that Office takes for the same entry."""
+    """Return a key that is equal for names that Office treats as the same entry."""
     return name.replace("\\", "/").lstrip("/").lower()

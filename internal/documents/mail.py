@@ -84,7 +84,7 @@ def _parts(part: Message, attachments: list[Message], depth: int) -> Iterator[st
 
 
 def _best_alternative(parts: list[Message]) -> list[Message]:
-    """Return the plain text unless it is empty, and what is no text at all."""
+    """Return the plain text unless it is empty, and all parts that are not text."""
     texts = [each for each in parts if _first_text(each)]
     plain = [each for each in texts if each.get_content_type() == "text/plain"]
     kept = next((each for each in plain if _body(each).strip()), None)
@@ -112,7 +112,7 @@ def _body(part: Message) -> str:
 
 
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "us-ascii": "utf-8"}
-"""Encodings that contain those that mail programs name too narrowly."""
+"""Supersets of encodings that mail programs declare too narrowly."""
 
 
 def _known(charset: str) -> str:

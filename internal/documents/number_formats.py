@@ -38,7 +38,7 @@ _DAY_SECONDS = 86_400
 
 
 class _Section(NamedTuple):
-    """One part of a format: the text around the digits, and what is done with the number."""
+    """One section of a format: the text around the digits, and the formatting of the number."""
 
     prefix: str
     digits: str
@@ -123,7 +123,7 @@ class _Scan:
             self._before += literal or sign
 
     def section(self) -> _Section:
-        """Return what was read; a plain number if it is not understood."""
+        """Return the parsed section; a plain number if it is not understood."""
         date_letters = self._letters.strip("ge")
         is_odd = self._is_odd or "/" in self._before + self._after  # a fraction
         is_odd = is_odd or ("e" in self._letters and bool(self._digits))  # a power of ten
@@ -167,7 +167,7 @@ def _digits(text: str, value: float, section: _Section) -> str:
 
 
 def _date_or_time(value: float, section: _Section, *, since_1904: bool) -> str:
-    """Return a date, a time or both; "" if the number is none."""
+    """Return a date, a time or both; "" if the number is not one."""
     if section.elapsed:
         return _duration(value)
     letters = section.letters

@@ -239,7 +239,7 @@ def _sheets(tables: list[Element], hidden: set[str]) -> Iterator[str]:
 
 
 class _SheetRows:
-    """The rows of a sheet, and what was found beside their values.
+    """The rows of a sheet, with its comments, merged cells and hidden rows.
 
     Attributes:
         merged: the ranges of merged cells.

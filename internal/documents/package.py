@@ -24,7 +24,7 @@ MAX_ENTRIES = 20_000
 _ENCRYPTED = 0x1
 _XML_EXTENSIONS = (".xml", ".rels", ".xhtml", ".html", ".opf")
 DAMAGE = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error)
-"""What reading a damaged entry raises."""
+"""Exceptions that reading a damaged entry raises."""
 _MAX_NAME_CHARACTERS = 100
 
 
@@ -52,7 +52,7 @@ def open_package(file: BinaryIO, kind: str) -> zipfile.ZipFile:
 
 
 class Relationship(NamedTuple):
-    """What a part refers to: the last component of the type's URI, and an entry or an address."""
+    """A reference of a part: the last component of the type's URI, and an entry or an address."""
 
     kind: str
     target: str
@@ -174,7 +174,7 @@ class PackageReader:
         return [each.target for each in found if each.kind == kind and self.has(each.target)]
 
     def main_part(self, usual: str) -> str:
-        """Return the name of the main entry of an Office file: `usual` if nothing says another."""
+        """Return the name of the main entry of an Office file, by default `usual`."""
         for kind, target in self.relationships("").values():
             if kind == "officeDocument" and self.has(target):
                 return target

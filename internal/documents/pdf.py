@@ -14,7 +14,7 @@ from internal.documents.extraction import ExtractedDocument, clean
 from internal.documents.pdf_annotations import PageAnnotations, attached_files
 
 MAX_PAGES = 2_000
-"""How many pages of a PDF are read."""
+"""Maximum number of pages read in a PDF."""
 _NO_TEXT = "[This page has no text that can be read: it may be a picture.]"
 _XFA_FORMS = frozenset({pdfium.FORMTYPE_XFA_FULL, pdfium.FORMTYPE_XFA_FOREGROUND})
 _XFA_VALUE = re.compile(r"<(?:[\w.-]+:)?([\w.-]+)(?:\s[^<>]*)?>([^<>]+)</")

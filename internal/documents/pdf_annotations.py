@@ -1,4 +1,4 @@
-"""What is on a PDF page besides its text: form fields, comments, links, attached files."""
+"""Content of a PDF page besides its text: form fields, comments, links, attached files."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from pypdfium2 import raw as pdfium  # type: ignore[import-untyped]  # it has no
 from internal.documents.extraction import clean
 
 MAX_ANNOTATIONS = 2_000
-"""How many annotations of a page are read."""
+"""Maximum number of annotations read in a page."""
 
 _MAX_QUOTE = 200
 _HIDDEN = pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW

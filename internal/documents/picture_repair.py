@@ -14,9 +14,9 @@ _GIF_END = b"\x3b"
 
 
 def repaired(content: bytes) -> bytes:
-    """Return a picture with right checksums and an end; other content is returned as it is.
+    """Return a picture with right checksums and an end; other content stays unchanged.
 
-    What is missing of its rows stays missing.
+    Missing rows stay missing.
     """
     if content.startswith(_PNG):
         return _PNG + b"".join(_png_chunks(content))

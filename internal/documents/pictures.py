@@ -13,7 +13,7 @@ MAX_BYTES = 3_750_000
 MAX_SIDE = 2_000
 """Pixels of the longer side that are sent unchanged: the limit of requests with many pictures."""
 SCALED_SIDE = 1_568
-"""What larger pictures are scaled to: providers scale them to this themselves."""
+"""Size to which larger pictures are scaled: providers scale them to it themselves."""
 MAX_PIXELS = 50_000_000
 MAX_JPEG_PIXELS = 200_000_000
 """More for JPEG, which is decoded at a fraction of its size."""
@@ -38,7 +38,7 @@ _PILLOW_ERRORS = (OSError, SyntaxError, ValueError, TypeError, EOFError)
 
 
 class ReadPicture(NamedTuple):
-    """A picture as it is to be sent; `content` is None if that is the file itself."""
+    """A picture in its form for the model; `content` is None if the file itself is sent."""
 
     media_type: str
     width: int
@@ -85,7 +85,7 @@ def _repaired(content: bytes) -> ReadPicture | None:
                 _check_pixels(image)
                 image.load()
                 is_photograph = image.format in {"JPEG", "MPO"}
-                # the decoder of JPEG fills what is missing without an error
+                # the JPEG decoder fills missing parts without an error
                 if (accepts_missing or is_photograph) and _lacks_half(image):
                     return None
                 return _converted(image, is_photograph=is_photograph)
@@ -97,7 +97,7 @@ def _repaired(content: bytes) -> ReadPicture | None:
 
 
 def _lacks_half(image: Image.Image) -> bool:
-    """Return True if the lower half is what decoders fill in: grey for JPEG, else one colour."""
+    """Return True if the lower half has a decoder's fill colour: grey for JPEG, else one colour."""
     half = image.crop((0, image.height // 2, image.width, image.height)).convert("RGB")
     colours = half.getcolors(maxcolors=1)  # None for more
     if image.format in {"JPEG", "MPO"}:

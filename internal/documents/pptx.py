@@ -1,4 +1,4 @@
-"""PowerPoint: what is on each slide, with its notes and comments."""
+"""PowerPoint: the content of each slide, with its notes and comments."""
 
 import re
 from collections.abc import Iterator
@@ -203,7 +203,7 @@ def _automatic_number(properties: Element | None, counts: dict[int, int]) -> tup
 
 
 def _layout_texts(package: PackageReader, slide: str) -> Iterator[str]:
-    """Yield what the layout and the master of a slide show on it, without placeholders."""
+    """Yield the texts of the layout and the master of a slide, without placeholders."""
     for layout in package.related(slide, "slideLayout"):
         masters = package.related(layout, "slideMaster")
         for part in (layout, *masters):
@@ -222,7 +222,7 @@ def _notes(package: PackageReader, part: str) -> str:
 
 
 def _authors(package: PackageReader) -> dict[str, str]:
-    """Return the names of those who wrote comments, by their ids."""
+    """Return the names of the authors of comments, by their ids."""
     main = package.main_part("ppt/presentation.xml")
     parts = [*package.related(main, "commentAuthors"), *package.related(main, "authors")]
     roots = (package.optional_tree(part) for part in parts)

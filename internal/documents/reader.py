@@ -146,7 +146,7 @@ class ChildDocumentReader:
         """Return the size of a picture, and other bytes if needed; see the port.
 
         Raises:
-            DocumentUnreadable: it is no picture, or cannot be read.
+            DocumentUnreadable: it is not a picture, or cannot be read.
         """
         kind = _kind_of(descriptor, "")
         header, content = await self._read_file(descriptor, "picture", kind, "", "", str(page), "0")
@@ -173,7 +173,7 @@ class ChildDocumentReader:
         return msgspec.structs.replace(page, text=content.decode("utf-8", "replace"))
 
     async def _encoding(self, descriptor: int, kind: str) -> TextEncoding | None:
-        """Return the encoding of a file, None if its bytes are no text."""
+        """Return the encoding of a file, None if its bytes are not text."""
         if kind not in ENCODED_KINDS:
             return None
         try:
@@ -220,7 +220,7 @@ class ChildDocumentReader:
         )
 
     async def _run(self, command: SandboxCommand) -> bytes:
-        """Return what the child answers.
+        """Return the answer of the child.
 
         Raises:
             DocumentUnreadable: it cannot be started, takes too long, or answers too much.
@@ -297,5 +297,5 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def _interpreter_folders() -> tuple[str, ...]:
-    """Return what the interpreter needs besides; it may be installed anywhere."""
+    """Return further folders that the interpreter needs; it may be installed anywhere."""
     return tuple(dict.fromkeys((sys.base_prefix, str(Path(sys.base_prefix).resolve()))))

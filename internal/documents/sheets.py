@@ -1,4 +1,4 @@
-"""Sheets of a workbook as text: rows as CSV below their columns, and what belongs to the sheet."""
+"""Sheets of a workbook as text: rows as CSV below their columns, and data of the whole sheet."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from itertools import chain, islice
 from internal.documents.extraction import clean
 
 MAX_CELLS = 400_000
-"""How many cells of a workbook are read, also those without a value."""
+"""Maximum number of cells read in a workbook, including empty ones."""
 _ROWS_BEFORE_HEADING = 100
 _MAX_LETTERS = 100
 

@@ -1,4 +1,4 @@
-"""Word documents that embed web pages, such as those that content management systems write."""
+"""Word documents that embed web pages, as written by content management systems."""
 
 from typing import BinaryIO
 
@@ -9,7 +9,7 @@ from internal.documents.mail import is_message, page_of_message
 
 
 def read_docx_with_html(file: BinaryIO) -> ExtractedDocument:
-    """Return the text of a Word document, with that of the web pages in it."""
+    """Return the text of a Word document, including the web pages in it."""
     return read_docx(file, _text_of)
 
 

@@ -81,7 +81,7 @@ class RunReader:
     Args:
         package: the document.
         part: the part that links and pictures of its paragraphs are related to.
-        comments: the comments by their ids; those that were referred to are removed.
+        comments: the comments by their ids; a comment is removed once it is referred to.
         notes: the numbers of foot- and endnotes by kind and id, in the order of references.
     """
 
@@ -320,7 +320,7 @@ def _linked(text: str, address: str) -> Iterator[str]:
 
 
 def _page_number(code: str) -> str:
-    """Return what stands for the number of a page, which differs from page to page."""
+    """Return a placeholder for the number of a page, which differs from page to page."""
     name = code.split(maxsplit=1)[:1]
     return _PAGE_NUMBERS.get(name[0].upper(), "") if name else ""
 
@@ -338,7 +338,7 @@ def _address_of(code: str) -> str:
 
 
 def _form_field(element: Element) -> str:
-    """Return what a form field shows that is no text: a box, or a choice."""
+    """Return the text for a form field without text of its own: a box, or a choice."""
     for each in element.iter():
         values = {local_name(e): local_attribute(e, "val") for e in each}
         match local_name(each):

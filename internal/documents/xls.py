@@ -106,7 +106,7 @@ def _format(workbook: Any, cell: Any) -> str:
 
 
 def _besides(sheet: Any) -> Iterator[str]:
-    """Yield what a sheet has besides its rows."""
+    """Yield lines about the data of a sheet besides its rows."""
     merged = [
         range_name(first_row + 1, first_column + 1, last_row, last_column)
         for first_row, last_row, first_column, last_column in sheet.merged_cells

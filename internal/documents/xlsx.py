@@ -1,7 +1,7 @@
-"""Excel: the rows of each sheet as CSV, and what else a reader sees of the sheet.
+"""Excel: the rows of each sheet as CSV, and the other visible data of the sheet.
 
-Only the sheets, their texts and the formats of numbers decide what is read. Whatever else is odd,
-such as a style or a property, is ignored.
+Only the sheets, their texts and the formats of numbers are read. Irregularities elsewhere, such as
+in a style or a property, are ignored.
 """
 
 import re
@@ -86,7 +86,7 @@ class _Workbook:
         self._budget = CellBudget()
 
     def text(self) -> Iterator[str]:
-        """Yield the sheets in their order; one that cannot be read says so."""
+        """Yield the sheets in their order; an unreadable one becomes a note."""
         for sheet in self.sheets:
             yield sheet_heading(sheet.title, is_hidden=sheet.is_hidden)
             try:
@@ -145,7 +145,7 @@ class _Workbook:
         return cells
 
     def _shown(self, cell: Element) -> str:
-        """Return what a cell shows."""
+        """Return the displayed text of a cell."""
         parts = {local_name(each): each for each in cell}
         kind, value = cell.get("t", "n"), parts.get("v")
         text = "" if value is None else value.text or ""
@@ -177,7 +177,7 @@ class _Workbook:
 
 
 class _Page:
-    """What a sheet has besides its rows."""
+    """Data of a sheet besides its rows."""
 
     def __init__(self, package: PackageReader, part: str, people: dict[str, str]) -> None:
         self.part = part
@@ -191,7 +191,7 @@ class _Page:
         self._has_drawing = False
 
     def add(self, element: Element) -> None:
-        """Keep what is shown of an element beside the rows."""
+        """Store the displayed data of an element that is not a row."""
         match local_name(element):
             case "cols":
                 self._hidden_columns += _hidden_columns(element)

@@ -109,18 +109,18 @@ def run_git(
     timeout_seconds: float = TIMEOUT_SECONDS,
     only: Iterable[str] = (),
 ) -> bytes:
-    """Run git in a folder with standard input `content`, and return what it prints. Blocks.
+    """Run git in a folder with standard input `content`, and return its output. Blocks.
 
     Args:
         arguments: the command and its arguments.
         folder: the current directory.
-        variables: environment variables such as GIT_DIR. Without GIT_DIR git looks for a
-            repository in `folder` and above.
+        variables: environment variables such as GIT_DIR. Without GIT_DIR git looks for a repository
+            in `folder` and above.
         content: the standard input.
-        max_bytes: the most that it may print.
-        timeout_seconds: how long it may take.
-        only: absolute paths of folders; where the kernel has Landlock, git reads and changes no
-            other files but those of the system, wherever links lead, and executes none of these.
+        max_bytes: the maximum size of its output.
+        timeout_seconds: its time limit.
+        only: absolute paths of folders; where the kernel has Landlock, git reads and changes only
+            files in these and of the system, wherever links lead, and executes none in these.
 
     Raises:
         GitFailed: it did not succeed in this time.
@@ -232,7 +232,7 @@ def _write(stdin: IO[bytes], content: memoryview) -> memoryview:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process that has not ended, and what it started."""
+    """End a process that is still running, and its child processes."""
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)

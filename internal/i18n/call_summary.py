@@ -1,4 +1,4 @@
-"""Short texts about tool calls in questions: what several calls do, and what a rule covers."""
+"""Short texts about tool calls in questions: the effect of several calls, the scope of a rule."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ def describe_reason(messages: MessageCatalog, code: str, about: str, reason: str
 
 
 def describe_rules(rules: Iterable[str]) -> str:
-    """Return what rules cover: their patterns, without the names of the tools.
+    """Return the scope of rules: their patterns, without the names of the tools.
 
     `shell(npm test *)` is “npm test …”, `write_file(docs/**)` is “docs/**”.
     """
@@ -40,7 +40,7 @@ def describe_rules(rules: Iterable[str]) -> str:
 
 
 def describe_rules_briefly(rules: Iterable[str]) -> str:
-    """Return what rules cover for a button, "…" if that is too long."""
+    """Return the scope of rules for a button, "…" if it is too long."""
     text = describe_rules(rules)
     return text if len(text) <= _MAX_RULE_CHARS else "…"
 
@@ -51,7 +51,7 @@ def is_mcp(tool: str) -> bool:
 
 
 def tool_label(tool: str, title: str = "") -> str:
-    """Return what people read in place of the name of a tool of an MCP server; others keep it."""
+    """Return the display name of an MCP server's tool; other tools keep their names."""
     return title or (readable_tool(tool) if is_mcp(tool) else tool)
 
 

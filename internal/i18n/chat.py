@@ -38,8 +38,9 @@ class ChatVocabulary(msgspec.Struct, frozen=True):
     """The words of one language.
 
     `yes` and `no` are the exact words, in lower case, that answer an approval, `retry` and
-    `give_up` those that answer for a run that cannot continue, `stop` those that stop a run and
-    `help` those that ask for help. `switches` are command arguments by meaning, such as `on`.
+    `give_up` the words that answer for a run that cannot continue, `stop` the words that stop a run
+    and `help` the words that ask for help. `switches` are command arguments by meaning, such as
+    `on`.
     """
 
     statuses: dict[str, str]
@@ -113,9 +114,9 @@ class ChatPhrases(MessageCatalog):
         self.runs = RunMessages(language)
 
     def tool(self, name: str, title: str = "") -> str:
-        """Return the title of a tool, that of a tool of an MCP server if it is given.
+        """Return the title of a tool; `title` is the title from an MCP server, if given.
 
-        It is a general one if the tool has none in this language.
+        If the tool has no title in this language, the result is a general one.
         """
         if title:
             return self("tool_unnamed", tool=title)
@@ -123,7 +124,7 @@ class ChatPhrases(MessageCatalog):
         return title or self("tool_unnamed", tool=readable_tool(name[:60]))
 
     def activity(self, preview: str) -> str:
-        """Return what a subtask does, such as `web_fetch example.com`, with the tool's title."""
+        """Return a subtask's activity, such as `web_fetch example.com`, with the tool's title."""
         name, _, subject = preview.partition(" ")
         if name not in self._tool_titles and "_" not in name:
             return preview
@@ -134,7 +135,7 @@ class ChatPhrases(MessageCatalog):
         return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
     def status(self, name: str, stop_reason: str | None = None, calls_not_run: int = 0) -> str:
-        """Return the word for a status, for the stop reason that it has, or what it lacks."""
+        """Return the word for a status, or for its stop reason or its missing calls."""
         if exception := self.runs.exception(name, stop_reason, calls_not_run):
             return exception.capitalize()
         words = self._vocabulary.statuses
@@ -198,7 +199,7 @@ def has_chinese(text: str) -> bool:
 
 
 def is_without_words(text: str) -> bool:
-    """Return True for a blank text, and for what stands for that of a message with only files."""
+    """Return True for a blank text, and for the placeholder of a message with only files."""
     shown = text.strip()
     for language in LANGUAGES:
         start, _, end = load_catalog("chat", language)["messages"]["only_files"].partition(

@@ -28,7 +28,7 @@ class CommandTexts:
         return key in self._texts
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """Return a text with its placeholders filled in. `help` says what the command does.
+        """Return a text with its placeholders filled in. `help` describes the command.
 
         Raises:
             KeyError: there is no such text, or a placeholder has no value.

@@ -14,7 +14,7 @@ from internal.i18n.language import Language
 
 
 def translate_problem(problem: str, language: Language) -> str:
-    """Return `NAME: REASON` or a reason in a language; an unknown reason stays as it is."""
+    """Return `NAME: REASON` or a reason in a language; an unknown reason stays unchanged."""
     if language == "en" or (found := find_reason(problem)) is None:
         return problem
     template, parts = found
@@ -24,7 +24,7 @@ def translate_problem(problem: str, language: Language) -> str:
 
 
 def find_reason(problem: str) -> tuple[str, dict[str, str]] | None:
-    """Return the key of a reason in the catalogue and its variable parts, None for an unknown one.
+    """Return the key of a reason in the catalogue and its variable parts, None if it is unknown.
 
     `file_name` is the name of the file before the reason, "" without one.
     """
@@ -36,7 +36,7 @@ def find_reason(problem: str) -> tuple[str, dict[str, str]] | None:
 
 @cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    # those with the most fixed text first: a placeholder matches anything
+    # the ones with the most fixed text first: a placeholder matches anything
     templates = sorted(
         load_catalog("file_reasons", "zh"),
         key=lambda template: -len(re.sub(r"{\w+}", "", template)),

@@ -14,7 +14,7 @@ _CENT, _SMALLEST_COST = 0.01, 0.0001
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration such as 0.4s, 12s, 1m12s or 2h05m; what is left of a unit is cut off."""
+    """Return a duration such as 0.4s, 12s, 1m12s or 2h05m; smaller units are cut off."""
     tenths = floor(max(seconds, 0.0) * 10 + 0.5)
     if tenths < _TENTHS_BELOW * 10:
         return f"{tenths // 10}.{tenths % 10}s"

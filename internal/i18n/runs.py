@@ -1,4 +1,4 @@
-"""What runs say on every channel: waits for the model, and why a run ended or cannot continue.
+"""Sentences about runs on every channel: waits for the model, and reasons for ends and obstacles.
 
 Standard library only: the terminal imports this at start-up.
 """
@@ -10,7 +10,7 @@ from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import Language
 
 MIN_TIMED_SECONDS = 10
-"""The shortest wait for a model of which the end is shown as a time of day."""
+"""The shortest wait for a model whose end is shown as a time of day."""
 _DAILY_LIMIT = "ended_daily_limit_exceeded"
 _UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 
@@ -18,7 +18,7 @@ _UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 def end_of_wait(since: str, seconds: int) -> str:
     """Return when a wait ends that began at an RFC 3339 instant, in the time of this machine.
 
-    "" if the instant is none. The zone is named only if it is UTC, in which few people live.
+    "" if the instant is invalid. The zone is named only if it is UTC, in which few people live.
     """
     from datetime import datetime, timedelta  # noqa: PLC0415  # costs the terminal an import
 
@@ -51,7 +51,7 @@ class RunMessages(MessageCatalog):
 
         Args:
             wait: the fields of `workflow.node.retry`. Without `attempts`, as in events of earlier
-                versions, only the number of the attempt is told.
+                versions, it has only the number of the attempt.
             since: the RFC 3339 instant at which the wait began; "" leaves out its end, which a
                 short wait does not need.
         """
@@ -76,10 +76,7 @@ class RunMessages(MessageCatalog):
         return self("call_exit", code=code) if code else ""
 
     def call_remarks(self, metadata: Mapping[str, Any]) -> list[str]:
-        """Return what the row of a call says besides: what a server asked in vain, and its errors.
-
-        These are the questions that were declined unasked, and the errors that it logged.
-        """
+        """Return remarks on a call: questions that were declined unasked, and logged errors."""
         found = {key: metadata.get(key) or () for key in ("declined", "logged")}
         return [
             self(f"call_{key}", reason="; ".join(map(str, reasons)))
@@ -92,9 +89,9 @@ class RunMessages(MessageCatalog):
         return stop_reason in self._limits
 
     def exception(self, status: str, stop_reason: str | None, calls_not_run: int = 0) -> str:
-        """Return what a run with this status lacks: it ended at a limit, or without its last calls.
+        """Return the exception to a status: the run ended at a limit, or without its last calls.
 
-        "" if its status says all. Every place that shows the state of a run or task asks this.
+        "" if its status says all. Every place that shows the state of a run or task uses this.
         """
         if stop_reason is not None and self.is_limit(stop_reason):
             return self(f"limit_reached_{stop_reason}")
@@ -103,9 +100,9 @@ class RunMessages(MessageCatalog):
     def cost_limit(
         self, model: str, max_cost: float | None, max_tokens: int | None, *, is_priced: bool
     ) -> str:
-        """Return that the limit in US dollars does not apply to a model, "" if it does or is none.
+        """Return a sentence if the limit in US dollars does not apply to a model, "" otherwise.
 
-        `max_tokens` is the limit that applies instead, None for none.
+        `max_tokens` is the limit that applies instead, None if there is none.
         """
         if is_priced or max_cost is None:
             return ""
@@ -151,7 +148,7 @@ class RunMessages(MessageCatalog):
         return self("key_hint_page", page=page) if page else self("key_hint")
 
     def unwritten(self, kind: str) -> str:
-        """Return what people are told in place of a message that nobody wrote."""
+        """Return the text for people in place of a message that nobody wrote."""
         return self(f"unwritten_{kind}")
 
     def not_run(self, reason: str) -> str:
@@ -167,9 +164,9 @@ class RunMessages(MessageCatalog):
         return self(key, count=calls_not_run)
 
     def step_remarks(self, step: Mapping[str, Any], *, is_over: bool) -> list[str]:
-        """Return what is said of a step of a plan besides its description and status.
+        """Return remarks on a step of a plan besides its description and status.
 
-        `is_over`: the run has ended, so that a step without a report is one for good.
+        `is_over`: the run has ended, so that a step without a report will not get one.
         """
         remarks: list[str] = []
         if is_over and step["status"] in {"pending", "in_progress"}:
@@ -181,13 +178,13 @@ class RunMessages(MessageCatalog):
         return remarks
 
     def left_out(self, what: str, count: int, tool_name: str = "") -> str:
-        """Return what a request was sent without, as a sentence."""
+        """Return a sentence about the parts that a request was sent without."""
         plural = f"left_out_{what}_many"
         key = plural if count != 1 and plural in self else f"left_out_{what}"
         return self(key, count=count, name=tool_name)
 
     def call_stopped(self, metadata: Mapping[str, Any], reader: str = "") -> str:
-        """Return what stopped a call, by the metadata of its end; "" if nothing did.
+        """Return the cause that stopped a call, by the metadata of its end; "" if nothing did.
 
         `reader` is the principal who reads it.
         """
@@ -200,7 +197,7 @@ class RunMessages(MessageCatalog):
         return self(key) if key in self else ""
 
     def details(self, stop_reason: str, error_code: str, error: str) -> str:
-        """Return what `error` adds to the sentence, such as the words of the provider."""
+        """Return the details that `error` adds to the sentence, such as a provider's message."""
         return "" if (error_code or stop_reason) in self._complete else error
 
     def question_title(self, title: str, reason_code: str) -> str:

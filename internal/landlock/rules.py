@@ -36,7 +36,7 @@ _ALL_TCP = 0b11
 _ALL_SCOPES = 0b11
 
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many rights for files the versions before `_WITH_DEVICES` know."""
+"""Number of rights for files in the versions before `_WITH_DEVICES`."""
 _WITH_NETWORK, _WITH_DEVICES = 4, 5
 
 LOOK = _READ_FILE | _READ_DIR
@@ -53,7 +53,7 @@ def supported_version() -> int:
 
 
 class LandlockRule(NamedTuple):
-    """What may be done with a file, or with all below a folder: `READ`, `WRITE` or both.
+    """The rights on a file, or on everything below a folder: `READ`, `WRITE` or both.
 
     The path is absolute. If it is exact, it passes no symbolic link.
     """
@@ -64,10 +64,10 @@ class LandlockRule(NamedTuple):
 
 
 def create_ruleset(rules: Iterable[LandlockRule], version: int = MIN_VERSION) -> int:
-    """Return the descriptor of a new ruleset: nothing is allowed but what the rules say.
+    """Return the descriptor of a new ruleset: everything is denied unless a rule allows it.
 
-    Rules for paths that do not exist are ignored. Versions below `MIN_VERSION` restrict less: those
-    below 4 nothing but files.
+    Rules for paths that do not exist are ignored. Versions below `MIN_VERSION` restrict less:
+    versions below 4 restrict only files.
 
     Raises:
         OSError: the kernel refuses it; ELOOP or ENOTDIR for an exact path with a symbolic link.

@@ -1,7 +1,7 @@
-"""The answers of servers that do not quite follow the protocol, made into ones that do.
+"""Corrects answers of servers that do not quite follow the protocol.
 
-What can be used is used: null is the same as absent, a tool or a part that is wrong costs only
-itself. Everything here is a function of JSON values; nothing depends on the SDK.
+Usable parts are kept: null is the same as absent, and an invalid tool or part does not affect the
+others. All functions work on JSON values; nothing depends on the SDK.
 """
 
 import json
@@ -68,7 +68,7 @@ def _corrected_start(result: Json) -> Json:
 
 
 def _corrected_list(result: Json) -> Json:
-    """Return a list of tools; the tools that cannot be used say why in `_meta`."""
+    """Return a list of tools; unusable tools have the reason in `_meta`."""
     given = result.get("tools")
     tools = [_corrected_tool(each) for each in given] if isinstance(given, list) else []
     cursor = result.get("nextCursor")
@@ -79,10 +79,10 @@ def _corrected_list(result: Json) -> Json:
 
 
 def _corrected_tool(given: Any) -> Json:
-    """Return what is used of a tool.
+    """Return the supported fields of a tool.
 
-    The schema of its results is not: the SDK would check results against it on the event loop, with
-    patterns of the server.
+    The schema of its results is left out: the SDK would check results against it on the event loop,
+    with regular expressions from the server.
     """
     tool = given if isinstance(given, dict) else {}
     name, description = tool.get("name"), tool.get("description")
@@ -178,7 +178,7 @@ def _is_true(value: Any) -> bool:
 
 
 def _corrected_part(part: Any) -> Json:
-    """Return a part of a result; one that no type describes is named, with what it has of text."""
+    """Return a part of a result; a part of unknown type is replaced by its name and its text."""
     if not isinstance(part, dict):
         return _as_text(part)
     kind = part.get("type")

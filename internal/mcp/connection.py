@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
 """The pause after the first failure, which doubles, and the longest one."""
 LIST_SECONDS = 60.0
-"""How old the list of tools may be when a tool is called."""
+"""Maximum age of the list of tools when a tool is called."""
 CHANGE_PAUSE_SECONDS = 1.0
 """The pause after a list that the server asked for by saying that its tools have changed."""
 
 SILENCE_SECONDS = 4.0
-"""How long a server may write nothing after a line in place of an answer."""
+"""Maximum silence of a server after a line in place of an answer."""
 MAX_WAIT_SECONDS = 3_600.0
-"""How long a server without other calls is kept for a call that waits for people."""
+"""Time for which a server without other calls is kept for a call that waits for people."""
 
 OnTools = Callable[[list[ListedTool]], None]
 """Receives the tools whenever they have been listed; may block for a file, and is not awaited."""
@@ -44,7 +44,7 @@ class ServerConnection:
         definition: the server.
         sandbox: runs its command.
         command: None for a server with an address.
-        version: the version of Larkspur, which servers are told.
+        version: the version of Larkspur, sent to servers.
         on_tools: receives the tools.
         login: the login of a server that demands one.
     """
@@ -73,7 +73,7 @@ class ServerConnection:
         self._failures, self._failed_at = 0, 0.0
         self._listing, self._listed_at = asyncio.Lock(), 0.0
         self._changes = 0
-        """How often the server said that its tools have changed."""
+        """Number of times the server said that its tools have changed."""
         self._lost_answers = 0
 
     @property
@@ -102,11 +102,11 @@ class ServerConnection:
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
-        `check` is called before, when the tools of just this connection are known. `reply`
-        continues the call with this key, which required input.
+        `check` is called first, once the tools of this connection are listed. `reply` continues the
+        call with this key, which required input.
 
         Raises:
-            ToolError: the server answers with an error, or not in time; or what `check` raises.
+            ToolError: the server answers with an error, or not in time; or `check` raises it.
             LoginRequired: a person must sign in first.
             ServerFailure: it cannot be started, or ends during the call.
         """
@@ -142,7 +142,7 @@ class ServerConnection:
     ) -> dict[str, Any]:
         """Return the answer to a call.
 
-        A server whose only call is answered with a line that is no message never answers it. One
+        A server that answers its only call with a line that is not a message never answers it. One
         that has written such lines before logs there, and is waited for.
 
         Raises:
@@ -333,7 +333,7 @@ class ServerConnection:
         self._has_changed.set()
 
     async def _list_changes(self, session: "SdkSession") -> None:
-        """List the tools whenever the server says that they have changed; people see it at once."""
+        """List the tools whenever the server reports a change; people see it at once."""
         while True:
             await self._has_changed.wait()
             self._has_changed.clear()

@@ -7,7 +7,7 @@ _MAX_DEPTH = 10
 
 
 def without_needless(schema: Mapping[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any]:
-    """Return the schema of an object that does not require what has a default."""
+    """Return the schema of an object in which properties with a default are not required."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or depth == 0:
         return dict(schema)
@@ -26,7 +26,7 @@ def without_needless(schema: Mapping[str, Any], depth: int = _MAX_DEPTH) -> dict
 def with_defaults(
     schema: Mapping[str, Any], arguments: Mapping[str, Any], depth: int = _MAX_DEPTH
 ) -> dict[str, Any]:
-    """Return the arguments with the defaults of those that are required and missing."""
+    """Return the arguments, with defaults for the required ones that are missing."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or depth == 0:
         return dict(arguments)

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 DEFINITIONS_FILE = "mcp.json"
 PACKAGES_FOLDER = "mcp-packages"
-"""Where the packages of servers are installed, in the home folder."""
+"""Folder of the servers' packages, in the home folder."""
 SETTING = "mcp.servers"
 MAX_SERVERS = 100
 
@@ -68,7 +68,7 @@ class DefinitionFiles:
         return parse_definition(name, entry, self._expand, str(self.path))
 
     def entry(self, name: str) -> Mapping[str, Any] | None:
-        """Return an entry of the file as it is written, None if the file has no such one."""
+        """Return an entry of the file unchanged, None if the file does not have it."""
         try:
             found = _entries(_read_document(self.path)[0], self.path).get(name)
         except DefinitionError:

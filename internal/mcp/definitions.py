@@ -35,7 +35,7 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept
 
 ServerRisk = Literal["read", "write", "exec", "net"]
 LoginKind = Literal["shared", "personal", "client_credentials"]
-"""Who signs in to a server: the owner for all people, each person, or Larkspur with a secret."""
+"""Login to a server: by the owner for all people, by each person, or by Larkspur with a secret."""
 HttpTransport = Literal["http", "sse"]
 """Streamable HTTP, or the HTTP+SSE of servers of 2024."""
 Expand = Callable[[Any, str], Any]
@@ -47,7 +47,7 @@ class DefinitionError(LarkspurError):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """The keys of an entry. Those of other programs that change nothing here are accepted."""
+    """The keys of an entry. Keys of other programs without effect here are accepted."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -82,12 +82,12 @@ ENTRY_KEYS = frozenset(_Entry.__struct_fields__)
 class ServerDefinition(msgspec.Struct, frozen=True):
     """A server: a command, or the address of one with streamable HTTP or HTTP+SSE.
 
-    `transport` is how an address is spoken to, None to find out.
-    `read_only` and `writable` are absolute paths that an isolated command sees, `links` those that
-    pass symbolic links with the places to which they lead, `network` the rules for the hosts that
-    it reaches. `package` is the installed one that the command is of, `download` the command line
-    that asked for it. `risk` holds for the tools that `risks` does not name. `warnings` are
-    sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
+    `transport` is the protocol of an address, None to detect it. `read_only` and `writable` are
+    absolute paths that an isolated command sees, `links` the paths among them that pass symbolic
+    links, with their targets, `network` the rules for the hosts that it reaches. `package` is the
+    installed package of the command, `download` the command line that requested it. `risk` applies
+    to the tools that `risks` does not name. `warnings` are sentences. `issuer` is the authorization
+    server that issued `client_id` and `client_secret`.
     """
 
     name: str
@@ -120,9 +120,9 @@ class ServerDefinition(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """The identity of what a person accepts: all that decides what runs, and what it reaches.
+        """Hash of everything that decides which program runs and which hosts and files it reaches.
 
-        Values of variables and headers take part as hashes.
+        Values of variables and headers are included as hashes.
         """
         facts = [
             *(self.command, self.args, self.cwd, self.url),

@@ -1,7 +1,7 @@
-"""What a server asks people for during a call (elicitation).
+"""Input that a server requests from people during a call (elicitation).
 
-In protocol 2026-07-28 it is the result of the call, which is repeated with the responses. In
-2025-11-25 it is a request during the call, which stays open until there is a response.
+In protocol 2026-07-28 the request is the result of the call, which is repeated with the responses.
+In 2025-11-25 it is a request during the call, which stays open until there is a response.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class _Result(msgspec.Struct, frozen=True, rename="camel"):
 
 
 Progress = Callable[[float, float | None, str], None]
-"""Receives what is done, the total if it is known, and a message."""
+"""Receives the progress, the total if it is known, and a message."""
 
 DECLINED = InputResponse("", "decline")
 
@@ -117,7 +117,7 @@ SEVERAL_CALLS = "several of its calls run, and it does not say which of them ask
 class _OpenCall:
     """A call at the server. `asked` has the parameters of its request once it waits for people.
 
-    `declined` says why requests were declined without asking anybody.
+    `declined` has the reasons why requests were declined without asking anybody.
     """
 
     def __init__(self, on_progress: Progress) -> None:
@@ -155,8 +155,7 @@ class _OpenCall:
 class OpenCalls:
     """The calls of a connection in protocol 2025-11-25, which stay open while their runs pause.
 
-    A request of a server does not say to which call it belongs: it is declined unless exactly one
-    call is running.
+    A request of a server does not name its call: it is declined unless exactly one call is running.
     """
 
     def __init__(self) -> None:
@@ -177,10 +176,10 @@ class OpenCalls:
         on_progress: Progress,
         reply: InputReply | None,
     ) -> dict[str, Any]:
-        """Start a call, or continue the one with this key, and return what it returns or requires.
+        """Start a call, or continue the one with this key. Return its result or input request.
 
         Raises:
-            ToolError: it does not end in time, or it is not open any more.
+            ToolError: it does not end in time, or is no longer open.
         """
         if reply is None:
             call = _OpenCall(on_progress)
@@ -242,15 +241,15 @@ def _input_required(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def requires_input(result: dict[str, Any]) -> bool:
-    """Return True if the result of a call says that the server needs input first."""
+    """Return True if the result of a call is a request for input."""
     return result.get("resultType") == "input_required"
 
 
 def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
-    """Return what a server asks people for. Texts have escapes for hidden characters.
+    """Return the input that a server requests. Hidden characters in its texts are escaped.
 
     Raises:
-        ToolError: it cannot be asked.
+        ToolError: the request cannot be shown to people.
     """
     try:
         found = msgspec.convert(result, _Result)
@@ -266,7 +265,7 @@ def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
 
 
 def source_of(server: str) -> str:
-    """Return how people are told that a server asks."""
+    """Return the name of a server as the requester, for people."""
     return f"The MCP server “{server}”"
 
 

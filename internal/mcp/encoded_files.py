@@ -8,7 +8,7 @@ from typing import NamedTuple
 _ALPHABET = r"(?:[A-Za-z0-9+/_-]|\\/)"
 _LINE_END = r"(?:\\[rn]|[\r\n])"
 _ENCODED = rf"{_ALPHABET}+(?:{_LINE_END}+{_ALPHABET}+)*=*"
-# How base64 of PNG, JPEG, GIF and WebP begins; shorter texts may be words.
+# Beginnings of PNG, JPEG, GIF and WebP in base64; shorter texts may be words.
 _PICTURE = rf"(?:iVBORw0KGgo|/9j/|\\/9j\\/|_9j_|R0lGOD[dl]h|UklGR)(?={_ALPHABET}{{40}}){_ENCODED}"
 _DATA_URL = (
     r"data:(?P<type>[\w.+-]+(?:\\?/[\w.+-]+)?)?(?:;[\w.=+-]{0,200}){0,5};base64,"
@@ -32,7 +32,7 @@ class EncodedFile(NamedTuple):
 
 
 def find_encoded(text: str) -> Iterator[EncodedFile]:
-    """Yield the files of a text in order, not those of text. Escapes of JSON are understood."""
+    """Yield the non-text files of a text in order. JSON escapes are understood."""
     for found in _FOUND.finditer(text):
         media_type = (found["type"] or "text/plain").replace("\\", "") if found["data"] else ""
         if not media_type.startswith(_TEXTS):
@@ -41,7 +41,7 @@ def find_encoded(text: str) -> Iterator[EncodedFile]:
 
 
 def is_picture_text(data: str) -> bool:
-    """Return True for base64 that begins like that of a picture."""
+    """Return True for base64 that begins like a picture."""
     return _PICTURE_START.match(data) is not None
 
 

@@ -1,6 +1,6 @@
-"""Entries of servers as other programs write them, turned into the keys of ours.
+"""Conversion of server entries of other programs to our keys.
 
-It is used for files that people import, and for what they paste into `mcp.json`.
+Used for imported files, and for entries that people paste into `mcp.json`.
 """
 
 import re
@@ -47,17 +47,17 @@ _UNUSABLE = re.compile(r"[^A-Z0-9]+")
 
 
 class ForeignEntry(NamedTuple):
-    """An entry with our keys. `notes` are sentences on what was changed or left out."""
+    """An entry with our keys. `notes` are sentences about changes and omissions."""
 
     entry: dict[str, Any]
     notes: tuple[str, ...]
 
 
 class Inputs(NamedTuple):
-    """What the values of an entry may refer to.
+    """Values that an entry may refer to.
 
-    `folder` is that of the project. `defaults` are those of the inputs that Visual Studio Code asks
-    people for, by their id.
+    `folder` is the folder of the project. `defaults` maps the ids of inputs, for which Visual
+    Studio Code asks people, to their defaults.
     """
 
     folder: str
@@ -65,12 +65,12 @@ class Inputs(NamedTuple):
 
 
 def convert_entry(given: Mapping[str, Any], inputs: Inputs | None = None) -> ForeignEntry:
-    """Return an entry of another program with our keys; one of ours is returned as it is.
+    """Return an entry of another program with our keys; an entry with our keys stays as it is.
 
-    `inputs` are those of a file of another program, None for an entry in one of ours.
+    `inputs` belong to a file of another program, None for an entry in one of ours.
 
     Raises:
-        ValueError: it cannot be used here; the sentence says why.
+        ValueError: the entry cannot be used here; the message is a sentence with the reason.
     """
     notes: list[str] = []
     entry = {key: value for key, value in given.items() if value is not None}

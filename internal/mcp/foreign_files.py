@@ -23,10 +23,10 @@ _PROJECT_FOLDERS = frozenset({".vscode", ".cursor", ".zed", ".codex", ".gemini",
 
 
 class ForeignServer(NamedTuple):
-    """A server of a file, with a name and an entry of ours.
+    """A server of a file, with its name and entry in our form.
 
-    `written` is its name in the file. `notes` are sentences on what was changed. `problem` is why
-    it cannot be used, a sentence; "" if nothing is wrong so far.
+    `written` is its name in the file. `notes` are sentences about changes. `problem` is a sentence
+    with the reason why it cannot be used; "" if nothing is wrong so far.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _named(value: Any, *, is_strict: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the servers of an object by name, or of a list; without `is_strict` what looks so."""
+    """Yield named servers of an object or a list; without `is_strict` only plausible entries."""
     if isinstance(value, list):
         value = {
             str(each.get("name") or f"server-{number}"): {

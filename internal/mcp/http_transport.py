@@ -26,18 +26,18 @@ _IDENTITY = "identity"
 _OLDER_SERVER_STATUSES = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 )
-"""What servers with HTTP+SSE answer to a message at the address of their stream."""
+"""Answers of servers with HTTP+SSE to a message at the address of their stream."""
 
 
 class ServerTransport(httpx2.AsyncBaseTransport):
     """Requests to one server. Bodies are bounded and not compressed.
 
-    What goes wrong is answered with an error of JSON-RPC, which the SDK gives to the call: an
-    exception would end the connection for all calls, without a reason.
+    Failures are answered with a JSON-RPC error, which the SDK passes to the call: an exception
+    would end the connection for all calls, without a reason.
 
     Args:
         inner: connects to checked addresses.
-        login_hint: what to say if the server demands a login; "" leaves that to the caller.
+        login_hint: message if the server demands a login; "" leaves that to the caller.
     """
 
     def __init__(self, inner: CheckedTransport, *, login_hint: str = "") -> None:
@@ -46,7 +46,7 @@ class ServerTransport(httpx2.AsyncBaseTransport):
         """True once a message was answered as by servers without streamable HTTP."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and return the response, or one with the reason why there is none."""
+        """Send a request and return the response, or one with the reason for its absence."""
         try:
             response = await self._send(request)
             if request.method == "POST" and response.status_code in _OLDER_SERVER_STATUSES:
@@ -106,7 +106,7 @@ async def connect_http(
 def open_client(
     headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport
 ) -> httpx2.AsyncClient:
-    """Return a client that sends these headers, and waits for what a server sends."""
+    """Return a client that sends these headers and does not time out while it reads."""
     return httpx2.AsyncClient(
         transport=transport,
         headers={**headers, "accept-encoding": _IDENTITY},
@@ -123,7 +123,7 @@ def error_response(message: str) -> httpx2.Response:
 
 
 def _readable(response: httpx2.Response) -> httpx2.Response:
-    """Return a response with messages as the SDK reads them, whatever the server calls them."""
+    """Return a response whose messages have the SDK's media type, whatever the server's is."""
     messages = read_messages(decoded(response.content))
     if messages is None:
         return response

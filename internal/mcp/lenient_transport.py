@@ -1,4 +1,4 @@
-"""A transport that corrects what servers answer before the SDK reads it."""
+"""A transport that corrects the answers of servers before the SDK reads them."""
 
 import json
 from collections import deque
@@ -41,7 +41,7 @@ class UnreadableMessage(Exception):
 def received_items(
     parsed: list[dict[str, Any]] | DamagedMessage | None,
 ) -> Iterator[SessionMessage | Exception]:
-    """Yield what the SDK should read of the messages that were found."""
+    """Yield the messages that the SDK should read."""
     if parsed is None:
         return
     if isinstance(parsed, DamagedMessage):
@@ -95,7 +95,7 @@ class OpenRequests:
         return [received]
 
     def _failed(self, number: int | str | None, error: ErrorData) -> list[_Received]:
-        """Return the error as the answer to a request, or to all if it does not say to which."""
+        """Return the error as the answer to a request, or to all if it names none."""
         if number is not None:
             numbers = [self._methods.pop(str(number), (number, ""))[0]]
         else:

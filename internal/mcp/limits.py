@@ -1,11 +1,11 @@
-"""Bounds of what a server sends, and the error of a server that fails."""
+"""Bounds on data from servers, and the error of a server that fails."""
 
 from internal.agent.domain.errors import LarkspurError, ToolError
 
 MAX_MESSAGE_BYTES = 10_000_000
 """The largest message of a server; pictures in it are base64."""
 MAX_SERVER_OUTPUT_BYTES = 100_000_000
-"""What the process of a server may write in its life."""
+"""Maximum output of the process of a server in its life."""
 RENEWAL_BYTES = 50_000_000
 """After so many bytes an idle server is stopped; the next call starts it again."""
 MAX_PAGES = 100
@@ -15,8 +15,8 @@ MAX_PAGES = 100
 class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence.
 
-    `refused` are the sites, as host:port, that its command tried to reach and may not, and
-    `refused_addresses` those whose host is allowed, but whose address is private.
+    `refused` are the sites, as host:port, that its command tried to reach without permission, and
+    `refused_addresses` the sites with an allowed host but a private address.
     """
 
     def __init__(

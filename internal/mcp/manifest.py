@@ -37,7 +37,7 @@ _HASH_CHARS = 8
 class ListedTool(msgspec.Struct, frozen=True):
     """A tool as a server lists it. `schema` is the JSON Schema of its arguments.
 
-    `title` is what people read in place of the name, "" for none. `problem` is why it cannot be
+    `title` is the name shown to people, "" to show `name`. `problem` is the reason why it cannot be
     used, the end of a sentence; "" if nothing is wrong.
     """
 
@@ -197,7 +197,7 @@ def _lines(tool: ManifestTool | None) -> list[str]:
     if tool is None:
         return []
     schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
-    # the hash shows a change behind what is cut off
+    # the hash shows a change in the part that is cut off
     return [*tool.description.splitlines(), *schema.splitlines(), f"sha256 {tool.sha256}"]
 
 

@@ -1,4 +1,4 @@
-"""Messages in what a server wrote: JSON-RPC, read as leniently as it can be understood."""
+"""Parser of JSON-RPC messages in the output of a server, as lenient as possible."""
 
 import json
 import re
@@ -13,9 +13,9 @@ from internal.mcp.limits import MAX_MESSAGE_BYTES
 _INTERNAL_ERROR = -32603
 _BEGIN = '{"'
 _OPEN_ENDS = ("{", "[", ",")
-"""What lines end with within which a message has only begun."""
+"""Ends of lines after which a message continues."""
 _INTENDED = re.compile(r"""["']jsonrpc["']""")
-_REQUEST = re.compile(r"""["']method["']\s*:""")  # it may be what a server logs of ours
+_REQUEST = re.compile(r"""["']method["']\s*:""")  # a server may log our requests
 _NUMBER = re.compile(r"""["']id["']\s*:\s*(?:(\d+)|"([^"]{1,100})"|'([^']{1,100})')""")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
@@ -56,12 +56,12 @@ class MessageParser:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a message; bytes that are no UTF-8 are replaced."""
+    """Return the text of a message; bytes that are not UTF-8 are replaced."""
     return data.decode("utf-8-sig", "replace")
 
 
 def read_messages(text: str) -> list[Json] | None:
-    """Return the message of a text, or those of a batch; None if it has none."""
+    """Return the message or the batch of messages in a text; None if it has none."""
     try:
         # Control characters within texts are not JSON; they are understood all the same.
         value = json.loads(text, strict=False, parse_constant=lambda _name: None)
@@ -74,9 +74,9 @@ def read_messages(text: str) -> list[Json] | None:
 
 
 def _within(text: str) -> list[Json] | None:
-    """Return the answers in a line that has other text as well, or several messages.
+    """Return the answers in a line with other text or several messages.
 
-    Requests are not taken from it: a log of what was received has them, too.
+    Requests in such a line are ignored: a log of received messages contains them, too.
     """
     decoder = json.JSONDecoder(strict=False, parse_constant=lambda _name: None)
     found: list[Json] = []
@@ -93,7 +93,7 @@ def _within(text: str) -> list[Json] | None:
 
 
 def _damaged(text: str) -> DamagedMessage | None:
-    """Return what is known of a message that cannot be read; None for what was not meant as one."""
+    """Describe an unreadable message; None if the text was not meant as a message."""
     is_begun = text.lstrip().startswith(("{", "["))
     if not is_begun or not _INTENDED.search(text) or _REQUEST.search(text):
         return None
@@ -104,7 +104,7 @@ def _damaged(text: str) -> DamagedMessage | None:
 
 
 def _is_message(value: Any) -> bool:
-    """Return True for a message, False for what loggers write as JSON."""
+    """Return True for a message, False for JSON from loggers."""
     if not isinstance(value, dict):
         return False
     return "jsonrpc" in value or ("id" in value and bool({"result", "error"} & value.keys()))

@@ -1,4 +1,4 @@
-"""The end of what a program wrote before it failed, where the reason is."""
+"""The last output of a program that failed, which has the reason."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _CUT = "… "
 
 
 def end_of_output(lines: Iterable[str], max_chars: int) -> str:
-    """Return the last lines of an output, joined to one, without those that say nothing.
+    """Return the last informative lines of an output, joined into one.
 
     A text that is too long loses its beginning.
     """

@@ -1,7 +1,7 @@
-"""What a person has accepted of each server, and the tools that it listed last.
+"""The tools that a person has accepted of each server, and the tools that it listed last.
 
-`mcp-pins.json` has the hashes, a file in `mcp/` the tools: those found and those accepted. Only the
-hashes decide what is offered.
+`mcp-pins.json` has the hashes, a file in `mcp/` the found and the accepted tools. Only the hashes
+decide which tools are offered.
 """
 
 import threading
@@ -32,7 +32,7 @@ class ServerPin(msgspec.Struct, frozen=True):
 
 
 class KnownTools(msgspec.Struct, frozen=True):
-    """The tools that a server listed last, and those that a person has accepted."""
+    """The tools that a server listed last, and the tools that a person has accepted."""
 
     found: Manifest | None = None
     accepted: tuple[ManifestTool, ...] = ()
@@ -52,11 +52,11 @@ class McpPins:
         self._tools: dict[str, tuple[FileVersion, KnownTools]] = {}
 
     def version(self, servers: tuple[str, ...]) -> tuple[FileVersion, ...]:
-        """Return what changes whenever a pin or a tool of these servers does."""
+        """Return a value that changes whenever a pin or a tool of these servers does."""
         return (version_of(self._file), *(version_of(self._path(each)) for each in servers))
 
     def get(self, server: str) -> ServerPin | None:
-        """Return what has been accepted of a server; None for nothing.
+        """Return the accepted pin of a server; None if nothing has been accepted.
 
         Raises:
             McpPinsUnreadable: the file is damaged.
@@ -77,10 +77,10 @@ class McpPins:
             return known[1]
 
     def record(self, server: str, found: Manifest) -> bool:
-        """Remember what a server lists now. Return False if that was known.
+        """Store the tools that a server lists now. Return False if nothing has changed.
 
         Raises:
-            OSError: it cannot be stored.
+            OSError: they cannot be stored.
         """
         with self._lock:  # an acceptance in another thread must not be overwritten
             known = self.tools(server)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class FileVersion(NamedTuple):
-    """What changes with a file: it is replaced, never written in place. Zeros if it is missing."""
+    """Metadata that changes with a file, which is never written in place. Zeros if missing."""
 
     inode: int = 0
     changed_ns: int = 0
@@ -33,7 +33,7 @@ def read_json(path: Path, max_bytes: int) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no regular file, too large, or not JSON.
+        ValueError: it is not a regular file, too large, or not JSON.
     """
     try:
         return json.loads(_read(path, max_bytes))
@@ -46,7 +46,7 @@ def read_text(path: Path, max_bytes: int) -> str:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no regular file, too large, or not UTF-8.
+        ValueError: it is not a regular file, too large, or not UTF-8.
     """
     try:
         return _read(path, max_bytes).decode("utf-8-sig")

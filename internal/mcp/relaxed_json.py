@@ -13,10 +13,10 @@ _TOKEN = re.compile(
 def parse_relaxed(text: str) -> tuple[Any, bool]:
     """Return the value of a text, and True if it is plain JSON.
 
-    Lines of errors are those of the text.
+    Line numbers of errors refer to the original text.
 
     Raises:
-        json.JSONDecodeError: it is not JSON with comments and trailing commas either.
+        json.JSONDecodeError: it is not even JSON with comments and trailing commas.
         RecursionError: it is nested too deeply.
     """
     text = text.removeprefix("\ufeff")

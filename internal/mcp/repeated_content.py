@@ -10,10 +10,10 @@ _OPENING = ("{", "[")
 
 
 def is_repeated(structured: Any, parts: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if the parts of a result say what its structured content says.
+    """Return True if the parts of a result repeat its structured content.
 
-    Spaces, the order of keys and words around a JSON text do not count, nor an object of one key in
-    which servers wrap a value: `{"result": …}`, `{"content": …}`.
+    Spaces, the order of keys and words around a JSON text are ignored, and so is an object of one
+    key in which servers wrap a value: `{"result": …}`, `{"content": …}`.
     """
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     for value in _unwrapped(structured):
@@ -25,7 +25,7 @@ def is_repeated(structured: Any, parts: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _unwrapped(structured: Any) -> Iterator[Any]:
-    """Yield a value, and what is in it if it is an object of one key."""
+    """Yield a value, then its only member if it is an object of one key."""
     yield structured
     if isinstance(structured, dict) and len(structured) == 1:
         yield next(iter(structured.values()))

@@ -1,4 +1,4 @@
-"""What a call returns: text that is marked as untrusted, pictures, and files."""
+"""The result of a call: text that is marked as untrusted, pictures, and files."""
 
 import asyncio
 import hashlib

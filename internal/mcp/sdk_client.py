@@ -54,7 +54,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and 
 
 MAX_ERROR_CHARS = 2_000
 _MAX_REPEATS, _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 8, 0.05, 0.25
-"""How often a call is sent in a row, and the pauses between, which double."""
+"""Number of times a call is sent in a row, and the pauses between, which double."""
 _DECLINED = (
     "[During this call the server asked a person for input, which was declined: it cannot be shown,"
     " or several calls of the server were running. Call it alone.]"
@@ -75,7 +75,7 @@ class SdkSession:
 
     Args:
         client: the entered client.
-        calls: what its server asks people for is asked by these.
+        calls: forwards the input requests of the server to people.
         login: the transport of a server that demands a login.
     """
 
@@ -151,7 +151,7 @@ class SdkSession:
         key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
-        """Return the result of a call as JSON. Cancelling it tells the server.
+        """Return the result of a call as JSON. Cancelling it notifies the server.
 
         The result may require input; the call is continued with a `reply`. `key` identifies it.
 
@@ -266,7 +266,7 @@ def _elicit_result(response: InputResponse) -> ElicitResult:
 
 
 class ServerEndpoint:
-    """Where a server is, and how its last connection ended.
+    """Connection details of a server, with the outcome of its last connection.
 
     Args:
         definition: the server.
@@ -297,11 +297,11 @@ class ServerEndpoint:
 
     @property
     def failure(self) -> str:
-        """Why the process has ended, or the end of what it wrote; "" if nothing is known."""
+        """The reason why the process ended, or the end of its output; "" if nothing is known."""
         return self._process.failure if self._process else ""
 
     def describe_failure(self, otherwise: str) -> ServerFailure:
-        """Return why the process has ended, with what it may not reach; `otherwise` if unknown."""
+        """Return why the process ended and which hosts it may not reach; `otherwise` if unknown."""
         if self._process is None:
             return ServerFailure(otherwise)
         return ServerFailure(
@@ -312,17 +312,17 @@ class ServerEndpoint:
 
     @property
     def received_bytes(self) -> int:
-        """How much the process has written."""
+        """The number of bytes that the process has written."""
         return self._process.received_bytes if self._process else 0
 
     @property
     def stray_line(self) -> str:
-        """The last line of the process that was no message; "" for none."""
+        """The last line of the process that was not a message; "" if there is none."""
         return self._process.stray_line if self._process else ""
 
     @property
     def stray_lines(self) -> int:
-        """How many such lines there were."""
+        """The number of lines that were not messages."""
         return self._process.stray_lines if self._process else 0
 
     @contextlib.asynccontextmanager
@@ -331,8 +331,8 @@ class ServerEndpoint:
     ) -> AsyncGenerator[SdkSession]:
         """Connect in either version of the protocol. No process is left after the block.
 
-        A server at an address that takes no streamable HTTP is connected to with HTTP+SSE, unless
-        the definition says which it is.
+        A server without streamable HTTP is connected to with HTTP+SSE, unless the definition names
+        the transport.
 
         Raises:
             ServerFailure: the connection cannot be opened, or broke.

@@ -1,4 +1,4 @@
-"""What a server logs as an error: people see it at the call during which it comes."""
+"""Errors that a server logs, which people see at the call during which they arrive."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 class ServerMessages:
-    """The errors that a server logs. They do not say to which call they belong.
+    """The errors that a server logs. They do not name their call.
 
     One that comes while no call runs is kept for the next one.
     """

@@ -43,7 +43,7 @@ class ServerReviews:
         return await asyncio.to_thread(self._list_all)
 
     async def review(self, name: str, *, start: bool) -> McpReviewReport:
-        """Return what a person should know of a server; see the port."""
+        """Return the review of a server; see the port."""
         definition = await asyncio.to_thread(self._find, name)
         if start:
             try:
@@ -58,7 +58,7 @@ class ServerReviews:
         return await asyncio.to_thread(self._report, definition)
 
     async def decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
-        """Accept what has this hash, or withdraw what was accepted; see the port."""
+        """Accept the server state with this hash, or withdraw an acceptance; see the port."""
         async with self._lock:
             return await asyncio.to_thread(self._decide, name, sha256, accept=accept)
 
@@ -240,7 +240,7 @@ def _summary(status: ServerStatus) -> McpServerSummary:
 
 
 def _hash(status: ServerStatus) -> str:
-    """Return the identity of what a decision is about: the definition and the listed tools."""
+    """Return the identity of the subject of a decision: the definition and the listed tools."""
     found = _current(status)
     tools = [tool.sha256 for tool in found.tools] if found else []
     return hashlib.sha256("\n".join([status.definition.sha256, *tools]).encode()).hexdigest()

@@ -34,14 +34,14 @@ TASKS_NOT_OFFERED = "runs as a task only, and its server does not offer tasks fo
 TASKS_NOT_SPOKEN = "runs as a task only, which this version of the protocol does not have"
 
 _KEPT_MILLISECONDS = 3_600_000
-"""How long a server is asked to keep a result that is not fetched."""
+"""Requested time for which a server keeps a result that is not fetched."""
 _DEFAULT_PAUSE_SECONDS, _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 0.05, 5.0
 _CANCEL_SECONDS = 2.0
 _WORKING = "working"
 
 
 class _TaskState(BaseModel):
-    """What is used of the state of a task; servers leave out some of the rest."""
+    """Fields of the state of a task that are used; servers omit some of the others."""
 
     status: str = ""
     message: str | None = Field(None, alias="statusMessage")
@@ -66,12 +66,12 @@ def task_problem(capabilities: ServerCapabilities | None, protocol: str) -> str:
 async def call_as_task(
     session: ClientSession, tool: str, arguments: dict[str, Any], *, report: ProgressFnT
 ) -> CallToolResult:
-    """Return the result of a call that is run as a task. Cancelling it cancels the task.
+    """Return the result of a call that runs as a task. Cancelling it cancels the task.
 
-    `report` receives what the server says of the state of the task.
+    `report` receives the server's messages about the state of the task.
 
     Raises:
-        MCPError, ValueError: of the SDK.
+        MCPError, ValueError: from the SDK.
     """
     task = TaskMetadata(ttl=_KEPT_MILLISECONDS)
     params = CallToolRequestParams(name=tool, arguments=arguments, task=task)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_LIFE_SECONDS = 7 * 86_400.0
-"""How long the process of a server may run."""
+"""Maximum running time of the process of a server."""
 
 NOT_REVIEWED: McpServerState = "not reviewed"
 CHANGED: McpServerState = "changed since its review"
@@ -73,14 +73,14 @@ class OfferedTool(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """The tools that are offered, by the name for models, and those that are withheld."""
+    """The offered tools, by the name for models, and the tools that are withheld."""
 
     tools: Mapping[str, OfferedTool]
     withheld: tuple[WithheldTool, ...]
 
 
 class ServerStatus(NamedTuple):
-    """A server as it is known without starting it."""
+    """The known state of a server that need not run."""
 
     definition: ServerDefinition
     state: McpServerState
@@ -101,8 +101,8 @@ class McpServers:
 
     Args:
         files: the definitions.
-        pins: what people have accepted.
-        version: the version of Larkspur, which servers are told.
+        pins: the tools that people have accepted.
+        version: the version of Larkspur, sent to servers.
         logins: the logins of people.
         deny: rules about hosts that no server reaches.
         environ: the environment of the person, whose PATH has programs that commands do not find.
@@ -120,7 +120,7 @@ class McpServers:
     ) -> None:
         self.files, self.pins, self.logins = files, pins, logins
         self.login_redirect = ""
-        """Where browsers come back to after a login, "" if they cannot: in a terminal."""
+        """Address to which browsers return after a login, "" if they cannot: in a terminal."""
         self._version, self._deny = version, tuple(deny)
         self._environ, self._own_path = environ, search_path(environ)
         self._sandbox: Sandbox | None = None
@@ -155,14 +155,14 @@ class McpServers:
         return self._sandbox is not None and self._sandbox.capabilities.isolated
 
     def requirements(self, definition: ServerDefinition) -> Requirements | None:
-        """Return what a command lacks to start, None if nothing is known to be lacking. Blocks."""
+        """Return the missing requirements of a command, None if none are known. Blocks."""
         if self._sandbox is None:
             return None
         able = self._sandbox.capabilities
         return find_requirements(definition, able, own_path=self._own_path)
 
     def describe_reach(self, definition: ServerDefinition) -> list[str]:
-        """Return sentences about hosts that a command cannot reach as its definition says."""
+        """Return sentences about hosts in a definition that its command cannot reach."""
         return describe_reach(definition, self._sandbox.capabilities) if self._sandbox else []
 
     def packages_of(self, name: str) -> Path:
@@ -202,7 +202,7 @@ class McpServers:
         )
 
     def _reached(self, rules: Sequence[str], *, private: bool) -> NetworkAccess:
-        """Return the hosts that a command reaches: those that its owner has named."""
+        """Return the hosts that a command reaches, as named by its owner."""
         allow = [parse_rule(text, {}) for text in rules]
         return private_access(network_access(allow, self._deny, ()), names=private)
 
@@ -211,7 +211,7 @@ class McpServers:
         return read_registry_settings(download.ecosystem, self._environ, Path.home())
 
     def offer(self) -> Offer:
-        """Return what is offered now. Starts nothing; reads files that have changed."""
+        """Return the tools that are offered now. Starts nothing; reads files that have changed."""
         definitions = self.files.read()
         if not definitions.servers:
             return Offer({}, ())
@@ -233,7 +233,7 @@ class McpServers:
         return self._offer[1]
 
     def status(self, definition: ServerDefinition) -> ServerStatus:
-        """Return what is known of a server."""
+        """Return the known status of a server."""
         known = self.pins.tools(definition.name)
         try:
             pin = self.pins.get(definition.name)
@@ -314,9 +314,9 @@ class McpServers:
         failure: ServerFailure,
         entry: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return why a server failed, with what helps.
+        """Return why a server failed, with advice.
 
-        `entry` is the one that is to be added, None for a server that has been added.
+        `entry` is the entry to be added, None for a server that has been added.
         """
         advice = await asyncio.to_thread(self._advise, definition, failure, entry)
         return f"{failure}; {advice}" if advice else str(failure)
@@ -385,7 +385,7 @@ class McpServers:
         return await self._pending.finish(answer)
 
     def sign_out(self, name: str, principal: str) -> bool:
-        """Remove the shared login of a server and that of a person. False if there was none.
+        """Remove the shared login of a server and the login of a person. False if there was none.
 
         Raises:
             LoginsUnreadable: the logins cannot be read or written.
@@ -412,7 +412,7 @@ class McpServers:
             await self._connections.pop(key).close()
 
     def _login(self, definition: ServerDefinition, principal: str) -> ServerLogin | None:
-        """Return whose login counts; None for a server without."""
+        """Return the login that applies; None if the server has none."""
         if definition.login is None:
             return None
         return ServerLogin(self.logins, principal if definition.login == "personal" else "")
@@ -499,7 +499,7 @@ def home_session(server: str) -> SessionId:
 
 
 def _compare(definition: ServerDefinition, pin: ServerPin, known: KnownTools) -> ServerStatus:
-    """Return which of the tools found last are those that have been accepted."""
+    """Return the status of a server: the tools found last, compared with the accepted ones."""
     found = known.found
     tools = found.tools if found is not None and found.definition == pin.definition else ()
     offered = tuple(tool for tool in tools if pin.tools.get(tool.name) == tool.sha256)

@@ -27,7 +27,7 @@ from internal.mcp.limits import MAX_MESSAGE_BYTES, ServerFailure
 from internal.mcp.message_parser import read_messages
 
 POST_SECONDS = 30.0
-"""How long a server may take to accept a message; its answer comes as an event."""
+"""Time that a server has to accept a message; its answer comes as an event."""
 _MAX_REASON_CHARS = 300
 _EVENT_STREAM = "text/event-stream"
 
@@ -90,7 +90,7 @@ async def _endpoint(url: str, events: AsyncIterator[httpx2.ServerSentEvent]) -> 
 async def _read(
     events: AsyncIterator[httpx2.ServerSentEvent], found: ObjectSendStream[_Received]
 ) -> None:
-    """Pass on what the server sends, until its stream ends."""
+    """Pass on the messages of the server until its stream ends."""
     ends = anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.HTTPError, httpx2.SSEError
     with contextlib.suppress(*ends):
         async with found:
@@ -104,7 +104,7 @@ async def _write(
     outgoing: ObjectReceiveStream[SessionMessage],
     found: ObjectSendStream[_Received],
 ) -> None:
-    """Send what the client writes. A request that the server refuses has failed at once."""
+    """Send the messages of the client. A request that the server refuses fails at once."""
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async for each in outgoing:
             reason = await post(each)
@@ -128,7 +128,7 @@ async def _post(client: httpx2.AsyncClient, endpoint: str, message: SessionMessa
 
 
 def _reason(response: httpx2.Response) -> str:
-    """Return why a response is an error, "" for one that is none."""
+    """Return why a response is an error, "" if it is not."""
     if response.is_success:
         return ""
     try:

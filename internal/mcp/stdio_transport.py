@@ -28,7 +28,7 @@ from internal.output_pipe.pipe import OutputPipe
 logger = logging.getLogger(__name__)
 
 CLOSE_GRACE_SECONDS = 1.0
-"""How long a server may take to exit after its standard input is closed."""
+"""Time that a server has to exit after its standard input is closed."""
 MAX_LOGGED_LINES = 200
 MAX_LOGGED_CHARS = 500
 _KEPT_LINES = 30
@@ -41,11 +41,11 @@ _START_PROBLEMS = {
     126: "a program that it needs may not be executed",
     127: "a program that it needs is missing",
 }
-"""What the exit codes of shells and of the launcher of the sandbox mean."""
+"""Meanings of the exit codes of shells and of the launcher of the sandbox."""
 
 
 class ServerLog:
-    """What a server writes to standard error: logged masked, the end is kept. Bounded.
+    """Standard error of a server: logged with secrets masked; the end is kept. Bounded.
 
     Args:
         server: the name of the server.
@@ -140,10 +140,10 @@ class ServerProcess:
 
     Args:
         sandbox: runs it.
-        command: what to run; its input and output are replaced.
+        command: the command; its input and output are replaced.
         server: the name of the server.
         on_end: is called when it has ended.
-        on_stray: is called with each line that is no message.
+        on_stray: is called with each line that is not a message.
     """
 
     def __init__(
@@ -167,12 +167,12 @@ class ServerProcess:
 
     @property
     def received_bytes(self) -> int:
-        """How much the server has written to standard output."""
+        """The number of bytes that the server has written to standard output."""
         return self._lines.received_bytes
 
     @property
     def failure(self) -> str:
-        """Why the process has ended, with the end of what it wrote; "" if nothing is known."""
+        """The reason why the process ended, with the end of its output; "" if nothing is known."""
         return ": ".join(filter(None, (self._end, self._log.end)))
 
     @property
@@ -283,7 +283,7 @@ def _describe(result: SandboxResult, *, is_isolated: bool) -> str:
 
 
 def _describe_refused(result: SandboxResult) -> str:
-    """Return what a server may not reach, as the end of a sentence.
+    """Return the destinations that a server may not reach, as the end of a sentence.
 
     A host that is allowed can have an address that is not.
     """

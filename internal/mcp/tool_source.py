@@ -38,7 +38,7 @@ class McpTools:
 
     Args:
         servers: runs the calls.
-        results: reads what they return.
+        results: reads their results.
     """
 
     def __init__(self, servers: McpServers, results: ResultReader) -> None:
@@ -55,7 +55,7 @@ class McpTools:
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /
     ) -> ToolOutcome:
-        """Run a call; the first one of a server starts it. Cancelling it tells the server.
+        """Run a call; the first one of a server starts it. Cancelling it notifies the server.
 
         Raises:
             ToolError: the call failed, or the tool is withheld.
@@ -84,7 +84,7 @@ class McpTools:
     async def preview(
         self, _context: CallContext, _name: str, _arguments: dict[str, Any], /
     ) -> str:
-        """Return "": what a call would change is not known."""
+        """Return "": the changes of a call are not known in advance."""
         return ""
 
     async def _login_question(
@@ -147,8 +147,8 @@ class ServerReviewTool:
     """Asks the owner about servers whose tools are withheld. Implements `ToolSource`.
 
     Args:
-        servers: says which there are.
-        reviews: what the owner reads, and the decision.
+        servers: lists the servers.
+        reviews: provides the review for the owner, and stores the decision.
     """
 
     def __init__(self, servers: McpServers, reviews: McpReviews) -> None:
@@ -170,10 +170,10 @@ class ServerReviewTool:
     async def run(
         self, _context: CallContext, name: str, arguments: dict[str, Any], /
     ) -> ToolOutcome:
-        """Accept what the owner has agreed to.
+        """Accept the server as agreed by the owner.
 
         Raises:
-            ToolError: it has changed since, or the decision cannot be stored.
+            ToolError: the server has changed since, or the decision cannot be stored.
         """
         wanted = _parse(name, arguments)
         with reported_to_model():
@@ -184,7 +184,7 @@ class ServerReviewTool:
         )
 
     async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Return what the owner should know of a server. Starts nothing.
+        """Return the review of a server for the owner. Starts nothing.
 
         Raises:
             ToolError: an argument is wrong, or there is nothing to review.

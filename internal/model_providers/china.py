@@ -1,7 +1,7 @@
 """Providers whose models are hosted in China; most have a second address for other countries.
 
-Prices in US dollars are those of the international address; where none of cached tokens is public,
-that of the input stands. Ark lists its prices in yuan only.
+Prices in US dollars apply to the international address; where the price of cached tokens is not
+public, it is the price of the input. Ark lists its prices in yuan only.
 """
 
 from internal.model_providers.provider import (

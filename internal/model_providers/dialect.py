@@ -15,7 +15,7 @@ CallIdForm = Literal["any", "nine", "functions"]
 class Dialect(msgspec.Struct, frozen=True):
     """The form of requests to one model of one server.
 
-    A registry entry gives what is known of a provider; a lesson changes it. Both encoders follow
+    A registry entry gives the known form of a provider; a lesson changes it. Both encoders follow
     it.
 
     Args:
@@ -41,9 +41,8 @@ class Dialect(msgspec.Struct, frozen=True):
         text_with_calls: a message of the model may have text beside its calls.
         user_after_results: a `user` message may follow a `tool` message.
         system_role: the first message may have the role `system`.
-        extra_fields: more fields of the body, such as those that say how much the model is to
-            think, as the JSON text of an object; "" for none. They are dropped when the server
-            refuses them.
+        extra_fields: more fields of the body, such as the amount of thinking, as the JSON text of
+            an object; "" for none. They are dropped when the server refuses them.
         max_body_bytes: the largest body; None is unlimited. A proxy on the way may set it.
         max_output_tokens: the largest output limit that is taken; None is unknown.
     """

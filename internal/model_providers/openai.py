@@ -38,7 +38,7 @@ OPENAI = OpenAICompatible(
 
 # learn.microsoft.com/azure/foundry/openai/api-version-lifecycle, 2026-11-28: the v1 API is at
 # https://RESOURCE.openai.azure.com/openai/v1, needs no `api-version`, and takes the key in the
-# header `api-key`. The model is the name of a deployment, by default that of its model.
+# header `api-key`. The model is the name of a deployment, by default the name of its model.
 AZURE = OpenAICompatible(
     name="azure",
     title="Azure OpenAI",

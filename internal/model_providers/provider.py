@@ -56,7 +56,7 @@ class ModelInfo(NamedTuple):
 
 
 class ThinkingRule(NamedTuple):
-    """The fields by which models are told how much to think.
+    """The fields for the amount of thinking.
 
     `models` are the starts of their names; "" stands for every model. A level without fields is the
     default of the model.
@@ -94,19 +94,19 @@ class Provider:
     """A provider of models.
 
     Args:
-        key_variable: the environment variable that the provider's own tools read the key from;
+        key_variable: the environment variable from which the provider's own tools read the key;
             None if it needs no key.
         other_key_variables: further such variables, which are read if the first one is not set.
-        key_pattern: a regular expression that its keys match. Those of a few other providers may
+        key_pattern: a regular expression that its keys match. Keys of a few other providers may
             match it as well.
         key_use: where a key is needed: `always`, only at the provider's own addresses
             (`own_address`), or nowhere, because there are other credentials (`optional`).
         base_url_variable: the variable of its address, as `key_variable`.
         regions: its own addresses, the default first. A key of one is rejected by the others.
         needs_address: it has no address of its own: each customer has another one.
-        any_model: its models are too many to be listed, or those that a person has installed.
-        dialect: what its requests look like, as fields of `Dialect`.
-        thinking: how its models are told to think; the rule with the longest name applies.
+        any_model: its models are too many to be listed, or are installed by the person.
+        dialect: the form of its requests, as fields of `Dialect`.
+        thinking: the request fields for thinking; the rule with the longest name applies.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Provider:
         return find_longest(self.models, name)
 
     def thinking_fields(self, model: str, level: ThinkingLevel | None) -> Fields:
-        """Return the fields that tell a model to think so much; none where it cannot be told."""
+        """Return the fields for an amount of thinking; none where it cannot be set."""
         name = plain_name(model)
         matching = (
             (len(start), rule)
@@ -201,7 +201,7 @@ class OfflineDemo(Provider):
 
 
 KnownProvider = Anthropic | CloudClaude | OpenAICompatible | OfflineDemo
-"""The kinds of providers, each of which has a client in `internal.llm.model_factory`."""
+"""The kinds of providers; each has a client in `internal.llm.model_factory`."""
 
 
 def find_longest(models: tuple[ModelInfo, ...], name: str) -> ModelInfo | None:

@@ -1,4 +1,4 @@
-"""Host names and numeric addresses: one spelling, and what may be connected to.
+"""Host names and numeric addresses: one spelling, and the rules for connections to them.
 
 All decisions over addresses are made here. The properties of `ipaddress`, such as `is_private` and
 `is_loopback`, are not used: their meaning and the spelling of ::ffff:127.0.0.1 depend on the Python

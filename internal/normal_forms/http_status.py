@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-# RFC 9110; Python before 3.13 has those of RFC 2616
+# RFC 9110; Python before 3.13 has the phrases of RFC 2616
 _PHRASES = {
     413: "Content Too Large",
     414: "URI Too Long",

@@ -19,7 +19,7 @@ def type_schema(
 def schema_components(
     kinds: Iterable[Any], *, ref_template: str
 ) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    """Return the JSON Schemas of types, and of those that they refer to by name."""
+    """Return the JSON Schemas of types, and of the types that they refer to by name."""
     schemas, components = msgspec.json.schema_components(kinds, ref_template=ref_template)
     _clean_descriptions([*schemas, components])
     return schemas, components

@@ -1,7 +1,8 @@
 """Names of files that look the same, although their characters differ.
 
 macOS decomposes accents and puts narrow blanks into the names of screenshots, input methods write
-full-width signs, and models write straight quotes and plain blanks for what they read.
+full-width signs, and models write straight quotes and plain blanks for the characters that they
+read.
 """
 
 import unicodedata
@@ -19,10 +20,10 @@ _VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE010
 
 
 def fold_name(name: str) -> str:
-    """Return the form that all names have which look the same, also of a path or a glob.
+    """Return the form that is common to all names that look the same; also for a path or a glob.
 
     Letters keep their case, and signs that merely resemble others, such as circled digits or
-    letters of other scripts, remain what they are.
+    letters of other scripts, are kept.
     """
     if name.isascii():
         return name
@@ -43,7 +44,7 @@ def _fold(sign: str) -> str:
 
 
 def names_like(name: str, names: Iterable[str]) -> list[str]:
-    """Return those names that look like the given one, in order."""
+    """Return the names that look like the given one, in order."""
     wanted = fold_name(name)
     return sorted(each for each in names if fold_name(each) == wanted)
 

@@ -22,7 +22,7 @@ def without_default_nulls(value: Any, kind: Any) -> Any:
 
     Args:
         value: the value as it was decoded.
-        kind: the type to which it is to be converted, such as a `msgspec.Struct`.
+        kind: the target type, such as a `msgspec.Struct`.
     """
     return _cleaned(value, _info(kind))
 
@@ -54,7 +54,7 @@ def _cleaned(value: Any, info: inspect.Type) -> Any:
 
 
 def _chosen(value: Any, info: inspect.UnionType) -> inspect.Type:
-    """Return the type of a union that a value can have, as far as its form says so."""
+    """Return the type of a union that a value can have, as far as its form shows it."""
     wanted: tuple[type[inspect.Type], ...] = ()
     if isinstance(value, Mapping):
         wanted = (inspect.StructType, inspect.DictType)

@@ -32,7 +32,7 @@ def in_zone(moment: datetime, name: str = "") -> datetime:
 def describe_date(moment: datetime, name: str = "") -> str:
     """Return the date with its weekday and zone, the same text for the whole day there.
 
-    A zone without a name is told by its difference to UTC at the begin of the day.
+    A zone without a name is shown as its difference to UTC at the beginning of the day.
     """
     there = in_zone(moment, name)
     zone = name
@@ -45,7 +45,7 @@ def describe_date(moment: datetime, name: str = "") -> str:
 def format_minute(instant: str, name: str = "") -> str:
     """Return an RFC 3339 instant as a local time, such as 2026-01-31 08:00.
 
-    What is no instant is returned as it is.
+    A text that is not an instant is returned unchanged.
     """
     try:
         return f"{in_zone(datetime.fromisoformat(instant), name):%Y-%m-%d %H:%M}"

@@ -1,8 +1,8 @@
-"""Marks around texts of others, which tell models how to treat them. Standard library only."""
+"""Marks around texts of others, which instruct models how to treat them. Standard library only."""
 
 import re
 
-# what `mark_untrusted` writes; the page has the same expression
+# the output of `mark_untrusted`; the page has the same expression
 _MARKS = re.compile(
     r"^\[[0-9a-f]{16}: what follows came from .*\]\n|\n\[[0-9a-f]{16}: end\]$", re.MULTILINE
 )

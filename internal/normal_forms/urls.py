@@ -1,7 +1,7 @@
 """URLs taken apart and put together, with the same result on every Python version.
 
-`urllib.parse` changes with patch releases: which brackets it accepts, whether it removes leading
-blanks, what remains of an empty query or parameter.
+`urllib.parse` changes with patch releases: the brackets that it accepts, the removal of leading
+blanks, the result for an empty query or parameter.
 """
 
 import re
@@ -36,8 +36,8 @@ def split_url(text: str) -> SplitResult:
 def _check_brackets(authority: str) -> None:
     """Check that brackets enclose an IPv6 address.
 
-    3.11.4 began to check their content, 3.14 what is beside them: http://example.com[::1]/ was
-    read as ::1.
+    Python 3.11.4 began to check their content, 3.14 the text beside them: http://example.com[::1]/
+    was read as ::1.
     """
     user, _, host = authority.rpartition("@")
     match = _BRACKETED.fullmatch(host)
@@ -56,7 +56,7 @@ def join_url(base: str, reference: str) -> str:
 
     Args:
         base: a URL with a host.
-        reference: what a page at `base` or a redirect from there names.
+        reference: the address in a page at `base` or in a redirect from there.
 
     Raises:
         ValueError: one of them is not a URL.

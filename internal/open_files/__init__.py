@@ -1,1 +1,1 @@
-"""Files and folders opened by descriptor, so that what was checked is what is used."""
+"""Files and folders opened by descriptor: the file that is used is the one that was checked."""

@@ -123,7 +123,7 @@ def real_path(descriptor: int) -> str:
     """Return the path of an open file without symbolic links, as the kernel knows it.
 
     Raises:
-        OSError: it cannot be told, such as without /proc.
+        OSError: it cannot be determined, such as without /proc.
     """
     if sys.platform == "darwin":
         return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -136,11 +136,11 @@ def open_folder(
 ) -> Iterator[int]:
     """Open a folder, or one in an open folder, and close it at the end of the block.
 
-    What is in it is reached from its descriptor, not by a path: a command may put a link in the
+    Its entries are reached from its descriptor, not by a path: a command may put a link in the
     place of a folder at any moment.
 
     Raises:
-        OSError: the path is no folder, or a link without `follows_link`.
+        OSError: the path is not a folder, or a link without `follows_link`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     opened = os.open(path, flags if follows_link else flags | os.O_NOFOLLOW, dir_fd=parent)
@@ -174,13 +174,13 @@ def find_links(path: str) -> str:
 
 
 def destination(path: str) -> str:
-    """Return where a path leads now; the path itself if a link becomes something else meanwhile.
+    """Return the current target of a path; the path itself if a link changes meanwhile.
 
-    What is opened later may be something else: it decides nothing about rights.
+    A file opened later may be another one, so the result must not decide about rights.
     """
     try:
         return os.path.realpath(path)
-    except OSError:  # realpath reads a link that is none any more
+    except OSError:  # realpath reads a link that has been replaced
         return path
 
 

@@ -13,6 +13,6 @@ In reading order:
 - `limits`: bounds of such a command
 - `packages`: installs the Python packages of commands
 - `probe`: tries to get out of a sandbox when Larkspur starts
-- `environment`, `command_io`, `child_process`: what sandboxes share
+- `environment`, `command_io`, `child_process`: shared by all sandboxes
 - `process_privacy`: keeps child processes from reading this process's memory and environment
 """

@@ -2,7 +2,7 @@
 
 A command sees `/usr`, a few files of `/etc`, a private `/tmp`, its home and the folders of its
 `FileAccess`; no other file, no process and no service of the machine. When its first process exits,
-the kernel ends all others, also those that left the process group.
+the kernel ends all others, including processes that left the process group.
 """
 
 import asyncio
@@ -190,14 +190,14 @@ class _Execution:
     """One command, from its start to the end of its last process.
 
     Args:
-        command: what was asked for.
+        command: the requested command.
         on_output: gets the output.
-        network: connects the command to what it may reach.
+        network: connects the command to the hosts that it may reach.
         join: a program and arguments to start bubblewrap with, or nothing.
-        arguments: those of bubblewrap.
+        arguments: the arguments of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
             own in /proc/1/environ.
-        bounds: of what it writes and calls.
+        bounds: limits of the files that it writes and of its system calls.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class _Execution:
 
     @property
     def forwarded_ports(self) -> frozenset[int]:
-        """Ports of its own network that are not those of its servers."""
+        """Ports of its own network that do not belong to its servers."""
         return self._network.taken
 
     @property
@@ -275,7 +275,7 @@ class _Execution:
 
     @contextlib.asynccontextmanager
     async def _connected(self, status: IO[bytes]) -> AsyncGenerator[None]:
-        """Connect the command to what it may reach.
+        """Connect the command to the hosts that it may reach.
 
         Raises:
             ToolError: its network namespace cannot be entered.
@@ -396,10 +396,10 @@ class _Execution:
                         reached.add(pid)
                 finally:
                     os.close(descriptor)
-        return reached  # not those that are only being started
+        return reached  # without commands that are still being started
 
     def _read_status(self, status: IO[bytes]) -> bool:
-        """Take what bubblewrap has reported, one JSON object per line. Return whether it ended."""
+        """Process the reports of bubblewrap, one JSON object per line. Return whether it ended."""
         while chunk := status.read(4_096):
             *lines, self._unread_status = (self._unread_status + chunk).split(b"\n")
             for each in lines:

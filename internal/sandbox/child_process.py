@@ -18,7 +18,7 @@ class ChildProcess:
         argv: the full path of the program, and its arguments.
         streams: standard input, output and error; each a file, or its descriptor.
         environment: all its variables.
-        descriptors: what it inherits besides.
+        descriptors: further descriptors that it inherits.
 
     Raises:
         OSError, ValueError: it cannot be started.

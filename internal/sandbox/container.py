@@ -1,7 +1,7 @@
 """The sandbox of a container engine: each command runs in a new container of docker or podman.
 
-For machines without bubblewrap, such as macOS.
-A container has no network; its programs are those of its image.
+For machines without bubblewrap, such as macOS. A container has no network; its programs come from
+its image.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
 
 _NAME = re.compile(r"larkspur-(?P<pid>[0-9]+)-[0-9]+")
-# what the loader or the engine would obey if it were in the environment of the engine
+# variables that the loader or the engine would obey in the environment of the engine
 _OF_ENGINE = re.compile(
     r"LD_|DYLD_|GLIBC_|XDG_|DBUS_|LISTEN_|NOTIFY_SOCKET|TMPDIR|SSL_CERT_"
     r"|GO(?:DEBUG|GC|MEMLIMIT|MAXPROCS|TRACEBACK|COVERDIR)$"

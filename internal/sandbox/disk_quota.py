@@ -26,7 +26,7 @@ from internal.agent.ports.sandbox import (
 )
 
 MAX_DEPTH = 200
-"""Folders in each other; what is nested deeper counts as too much."""
+"""Maximum nesting of folders; deeper ones count as too much."""
 _COUNT_SECONDS = 5.0
 _SHARE = 0.05
 """Counting takes at most this share of the time of a command."""
@@ -68,7 +68,7 @@ class QuotaSandbox:
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        """Those of the sandbox."""
+        """The capabilities of the sandbox."""
         return self._sandbox.capabilities
 
     @capabilities.setter
@@ -123,10 +123,10 @@ class QuotaSandbox:
 
 
 def count_bytes(folder: Path, most: float) -> float:
-    """Return the disk space of what is in a folder, more than `most` if it is nested too deeply.
+    """Return the disk space used below a folder, more than `most` if it is nested too deeply.
 
-    Symbolic links are not followed, at no moment. Counting ends when it is more than `most`. A file
-    with several names counts once in all. Blocks.
+    Symbolic links are never followed. Counting stops once the sum exceeds `most`. A file with
+    several names counts once. Blocks.
     """
     try:
         opened = os.open(folder, _FOLDER_FLAGS)

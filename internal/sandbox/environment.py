@@ -99,8 +99,8 @@ class CommandEnvironment:
 
         Args:
             argv: the program and its arguments.
-            full_path: replace the name of the program by its path on this machine. A sandbox
-                may not show what is there, and something else further on in PATH.
+            full_path: replace the name of the program by its path on this machine. A sandbox may
+                hide this path and find another program of that name further on in PATH.
 
         Raises:
             ToolError: there is no such program, or an argument is not valid text.

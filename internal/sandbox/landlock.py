@@ -1,8 +1,8 @@
 """The sandbox of Landlock: commands that restrict themselves, where there are no user namespaces.
 
-A command shares the namespaces of Larkspur, for example those of a container. Landlock keeps it in
-its folders; a filter of system calls denies sockets, other processes and the modes of files. It has
-no network, and sees the names and attributes of other files.
+A command shares the namespaces of Larkspur, for example of a container. Landlock keeps it in its
+folders; a filter of system calls denies sockets, other processes and the modes of files. It has no
+network, and sees the names and attributes of other files.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class LandlockSandbox:
 
     Args:
         homes: the private folders of the sessions, outside of every workspace.
-        private: the files and folders of Larkspur: a folder that contains one is no workspace.
+        private: the files and folders of Larkspur: a folder that contains one is not a workspace.
         read_only: further paths that every command may read.
         limits: bounds of each command.
         groups: makes the bounds hold for all processes of a command together.
@@ -101,7 +101,7 @@ class LandlockSandbox:
         )
 
     def close(self) -> None:
-        """End the process that starts commands; those that run are not affected."""
+        """End the process that starts commands; running commands are not affected."""
         self._launcher.close()
 
     async def run(
@@ -171,13 +171,13 @@ class LandlockSandbox:
             yield temporary, [ruleset, calls.fileno(), *(each.fileno() for each in groups)]
 
     def _rules(self, access: FileAccess, home: str) -> list[LandlockRule]:
-        """Return what a command may do with which files.
+        """Return the rules for the files that a command may use.
 
         A path in a writable folder adds nothing: it may be a link that an earlier command made.
 
         Raises:
-            ToolError: a root leads elsewhere, is of Larkspur, or contains a folder of Larkspur,
-                which could not be hidden.
+            ToolError: a root leads elsewhere, belongs to Larkspur, or contains a folder of
+                Larkspur, which could not be hidden.
         """
         writable = [os.path.normpath(path) for path in (*access.writable, home)]
         readable = (

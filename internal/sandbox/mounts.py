@@ -1,8 +1,8 @@
-"""What a command in a mount namespace sees of the file system besides the programs.
+"""The file system of a command in a mount namespace, apart from the programs.
 
-Earlier commands of a session may have replaced a file that is to be mounted by a symbolic link, and
-a running one may do so at any moment. So links are resolved here, and a program that is the first
-inside compares what was mounted with what is meant: see `roots`.
+Earlier commands of a session may have replaced a file to be mounted by a symbolic link, and a
+running one may do so at any moment. So links are resolved here, and the first program inside
+compares the mounts with the intended files: see `roots`.
 """
 
 import os
@@ -36,7 +36,7 @@ SYSTEM_FILES = (
     "/etc/ssl/openssl.cnf",
     "/etc/timezone",
 )
-"""What every command may read of /etc: nothing secret."""
+"""Files of /etc that every command may read; none is secret."""
 
 _RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 
@@ -66,7 +66,7 @@ MountKind = Literal["writable", "read-only", "hidden folder", "hidden file"]
 
 
 class Mount(NamedTuple):
-    """A mount: what is at `source` outside is at `path` inside."""
+    """A mount: the file or folder `source` of this machine appears as `path` inside."""
 
     source: str
     path: str
@@ -128,9 +128,9 @@ class Mounts:
         ]
 
     def comparison(self) -> list[str]:
-        """Return the program and arguments in front of a command that compare the mounts, or none.
+        """Return the prefix of a command line that compares the mounts; it may be empty.
 
-        The program ends with the sentence `CHANGED` if one of them is not what it should be.
+        The program ends with the sentence `CHANGED` if a mount differs from the intended file.
         """
         if not self._compared:
             return []
@@ -159,7 +159,7 @@ class Mounts:
             self._compared[path] = f"{root.device}:{root.inode}"
 
     def _protect(self, path: str) -> None:
-        """Make a path in a writable folder read-only, or what it leads to in one."""
+        """Make a path in a writable folder read-only, or the target of a link within one."""
         for place in self._places(path):
             self._add_inside(place, "read-only")
 
@@ -214,7 +214,7 @@ def _checked(path: str) -> str:
 
 
 def _is_system(path: str) -> bool:
-    """Return True for what every command sees."""
+    """Return True for a path that every command sees."""
     return _is_inside(f"{os.path.normpath(path)}/", "/usr")
 
 

@@ -35,7 +35,7 @@ class NativeSandbox:
         self.capabilities = SandboxCapabilities(runtimes=self._environment.runtimes())
 
     def close(self) -> None:
-        """End the process that starts commands; those that run are not affected."""
+        """End the process that starts commands; running commands are not affected."""
         self._launcher.close()
 
     async def run(

@@ -1,7 +1,7 @@
 """The Python packages of commands: installed once from a requirements file, read-only afterwards.
 
-The folder of an environment is named after what it was made from, so a changed file or another
-interpreter makes a new one.
+The name of an environment's folder depends on its inputs, so a changed file or another interpreter
+makes a new one.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class PackageEnvironment:
         self.programs = str(folder / "bin")
         """The folder of its programs, such as python3, for PATH."""
         self.read_only = tuple(dict.fromkeys((str(folder), *_interpreter())))
-        """What commands must see to use it."""
+        """Paths that commands must see to use it."""
 
 
 SandboxOpener = Callable[[], AbstractAsyncContextManager[Sandbox]]
@@ -61,8 +61,8 @@ async def install_packages(
 
     Args:
         requirements: a file for `pip install -r`.
-        folder: where environments are kept.
-        open_sandbox: opens what runs pip, if it is needed.
+        folder: the folder of all environments.
+        open_sandbox: opens the sandbox that runs pip, if it is needed.
         network: the package indexes.
 
     Raises:

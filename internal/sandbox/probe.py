@@ -1,7 +1,7 @@
-"""The start-up probe: what a command can really do in a sandbox, wall by wall.
+"""The start-up probe: tests which ways out of a sandbox are open to a command, one by one.
 
 The real sandbox runs a script that tries to get out. The attempts leave traces on the outside (a
-file, a connection, a process), and these are checked, not what the script says of itself.
+file, a connection, a process); these are checked instead of the script's own statements.
 """
 
 import asyncio
@@ -124,12 +124,12 @@ SENTENCES = {
     "host-processes": "The processes of the machine cannot be seen.",
     "survival": "No process outlives its command.",
 }
-"""What must hold, by the name of the wall."""
+"""Requirements, by the name of the wall."""
 _EXPECTED = frozenset({"write-workspace"})
 
 
 class Wall(msgspec.Struct, frozen=True):
-    """One line of the probe: what must hold, and whether it does."""
+    """One line of the probe: a requirement, and whether it holds."""
 
     name: str
     sentence: str
@@ -138,17 +138,17 @@ class Wall(msgspec.Struct, frozen=True):
 
 
 class ProbeResult(NamedTuple):
-    """What holds in a sandbox, and the languages whose programs a command has found in it."""
+    """The walls of a sandbox, and the languages whose programs a command has found in it."""
 
     walls: list[Wall]
     runtimes: tuple[Runtime, ...] = ()
 
 
 async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> ProbeResult:
-    """Try every way out of a sandbox, and look for programs in it. Nothing of it is left.
+    """Try every way out of a sandbox, and look for programs in it. Leaves no traces.
 
     Args:
-        sandbox: what is tried.
+        sandbox: the sandbox to test.
         homes: the private folders of its sessions.
 
     Raises:
@@ -169,7 +169,7 @@ async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> ProbeResult:
 
 
 async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
-    """Return what was possible.
+    """Return the names of the attempts that succeeded.
 
     Raises:
         ToolError: the command cannot be started, or has not tried everything.
@@ -254,7 +254,7 @@ def _open_services(token: str) -> Generator[dict[str, socket.socket]]:
 
 
 def _families(sandbox: Sandbox) -> list[int]:
-    """Return the families of which no socket should be made, whichever of them the kernel has."""
+    """Return the socket families that must be denied, whichever of them the kernel has."""
     if sandbox.provider == "container":  # the filter is that of the engine
         return [_VSOCK]
     return [each for each in range(_MAX_FAMILIES) if each not in FAMILIES]
@@ -276,7 +276,7 @@ def _was_reached(service: socket.socket) -> bool:
 
 
 def _traces(workspace: Path, outside: Path) -> set[str]:
-    """Return what the script has done, as seen from the outside."""
+    """Return the traces of the script, as seen from the outside."""
     found = set()
     if not (workspace / "written").exists():
         found.add("no-workspace")

@@ -59,12 +59,12 @@ def find_root(path: str, links: Mapping[str, str]) -> Root | None:
 
 
 class PrivatePlaces:
-    """The files and folders of Larkspur itself, known by device and inode: no root is in them.
+    """The files and folders of Larkspur itself, identified by device and inode. No root is in them.
 
     Args:
         hidden: files and folders, which need not exist.
-        session_folders: folders whose entries are of one session each; such an entry, and what is
-            in it, may be a root though the folder is hidden.
+        session_folders: folders whose entries belong to one session each; such an entry and its
+            contents may be a root though the folder is hidden.
     """
 
     def __init__(self, hidden: Iterable[Path] = (), session_folders: Iterable[Path] = ()) -> None:

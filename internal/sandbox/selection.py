@@ -64,7 +64,7 @@ _NO_CONTAINER = ContainerSettings()
 
 
 class Inspection(NamedTuple):
-    """What has been found out about one sandbox; `missing` is why there is none to probe."""
+    """Findings about one sandbox; `missing` is the reason why there is none to probe."""
 
     provider: str
     walls: list[Wall]
@@ -90,7 +90,7 @@ async def open_sandbox(
     container: ContainerSettings = _NO_CONTAINER,
     time_zone: str = "",
 ) -> AsyncGenerator[Sandbox]:
-    """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
+    """Open the sandbox. A sandbox chosen by name is used or refused: there is no fallback.
 
     `auto` takes the strongest that isolates on this machine: bubblewrap, landlock, else native.
 
@@ -99,11 +99,11 @@ async def open_sandbox(
         homes: the private folders of the sessions.
         private: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
-        read_only: what every command may read besides the programs of the machine.
+        read_only: paths that every command may read besides the programs of the machine.
         skills: the folders of skills, which commands may read.
         packages: the Python packages of commands.
         container: for the provider `container`.
-        time_zone: that of commands; "" for the machine's.
+        time_zone: the time zone of commands; "" for the machine's.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
@@ -164,9 +164,9 @@ async def inspect_sandbox(
     packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
 ) -> list[Inspection]:
-    """Return what holds in the chosen sandbox; for `auto`, in all up to the one that is used.
+    """Return the findings about the chosen sandbox; for `auto`, about all up to the selected one.
 
-    The last one is used if it holds or is `native`.
+    The last one is selected if it holds or is `native`.
     """
     inspections: list[Inspection] = []
     readable = tuple(map(str, read_only))
@@ -201,7 +201,7 @@ def path_of_commands(read_only: Iterable[str]) -> str:
 
 
 class _Options(NamedTuple):
-    """What all sandboxes have in common; see `open_sandbox`."""
+    """Options common to all sandboxes; see `open_sandbox`."""
 
     homes: SessionFolders
     private: PrivatePlaces
@@ -215,14 +215,14 @@ class _Options(NamedTuple):
     def environment(self) -> CommandEnvironment:
         """Return the environment of commands.
 
-        The programs of the packages come first, those of further folders last.
+        The programs of the packages come first, programs in further folders last.
         """
         first = [self.packages.programs] if self.packages else []
         path = os.pathsep.join([*first, path_of_commands(self.read_only)])
         return CommandEnvironment(path, timezone=self.time_zone)
 
     def readable(self) -> tuple[str, ...]:
-        """Return what every command may read besides the programs of the machine."""
+        """Return the paths that every command may read besides the programs of the machine."""
         packages = self.packages.read_only if self.packages else ()
         return (*self.read_only, *self.skills, *packages)
 
@@ -274,10 +274,10 @@ async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox
 
 
 async def _require(provider: Provider, container: ContainerSettings) -> None:
-    """Check what a sandbox needs of the machine and of the settings.
+    """Check the requirements of a sandbox on the machine and the settings.
 
     Raises:
-        SandboxUnavailable: it is missing.
+        SandboxUnavailable: one is not met.
     """
     if provider == "landlock":
         version = supported_version()
@@ -291,7 +291,7 @@ async def _require(provider: Provider, container: ContainerSettings) -> None:
 
 
 async def _probe(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
-    """Return what holds in a sandbox, and note in its capabilities which runtimes it has."""
+    """Return the walls of a sandbox, and store its runtimes in its capabilities."""
     walls, runtimes = await probe_sandbox(sandbox, homes)
     sandbox.capabilities = structs.replace(sandbox.capabilities, runtimes=runtimes)
     return walls

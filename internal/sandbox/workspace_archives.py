@@ -28,7 +28,7 @@ from internal.sandbox.workspaces import VERSIONS_FOLDER, remove_tree
 MAX_VERSIONS = 20
 """Versions of a folder that are remembered."""
 MAX_DEPTH = 100
-"""Folders in each other: each is open while what is in it is packed."""
+"""Maximum nesting of folders: each is open while its contents are packed."""
 MAX_PATH_BYTES = 2_000
 """The length of the path of a folder in an archive: hosts unpack it by path."""
 _CHANGING = "they are being changed"
@@ -64,7 +64,7 @@ class _Entry(NamedTuple):
 
 
 class FolderArchives:
-    """Implements `WorkspaceArchives`: the folder of a session and those of its subtasks.
+    """Implements `WorkspaceArchives`: the folder of a session and the folders of its subtasks.
 
     Args:
         root: the folder with the folders `workspaces`, `task-folders` and `worktrees`.
@@ -81,10 +81,10 @@ class FolderArchives:
         return frozenset(self._read_versions(session_id))
 
     def add_version(self, session_id: SessionId, version: str, /) -> None:
-        """Record that the folder of a session is what an archive contains.
+        """Record that the folder of a session has the contents of an archive.
 
         Raises:
-            StoreUnavailable: this cannot be written.
+            StoreUnavailable: the record cannot be written.
         """
         self._write_versions(session_id, [*self._read_versions(session_id), version])
 
@@ -121,10 +121,10 @@ class FolderArchives:
                 raise StoreUnavailable(f"The archive cannot be written: {reason}.") from error
 
     def unpack(self, session_id: SessionId, descriptor: int | None, version: str, /) -> None:
-        """Replace the files of a session by those of an archive; see the port.
+        """Replace the files of a session by the files of an archive; see the port.
 
         Raises:
-            StoreCorrupt: it is no archive of a workspace; the files are as before.
+            StoreCorrupt: it is not an archive of a workspace; the files are as before.
             StoreUnavailable: the files cannot be written.
         """
         new = self._root / f".unpacked-{secrets.token_hex(8)}"
@@ -177,7 +177,7 @@ class FolderArchives:
                 raise NotArchivable(f"they are larger than {format_size(limit)}{what}")
 
     def _entries(self, session_id: SessionId) -> Iterator[_Entry]:
-        """Yield what belongs to a session, folders before what is in them, in a fixed order."""
+        """Yield the files of a session, folders before their contents, in a fixed order."""
         count = 0
         folder = self._root / "workspaces" / session_id
         tasks = sorted((self._root / "task-folders").glob(f"{session_id}.*"))
@@ -201,7 +201,7 @@ class FolderArchives:
                 os.close(opened)
 
     def _replace(self, session_id: SessionId, new: Path) -> None:
-        """Put what was unpacked in place of what the session has."""
+        """Replace the files of a session by the unpacked ones."""
         self._version_file(session_id).unlink(missing_ok=True)  # until all is in place
         folders, tasks = self._root / "workspaces", self._root / "task-folders"
         for old in (folders / session_id, *tasks.glob(f"{session_id}.*")):
@@ -255,7 +255,7 @@ class _Unpacking:
         """Unpack everything.
 
         Raises:
-            StoreCorrupt: it contains what no archive of a workspace does.
+            StoreCorrupt: it contains entries that no archive of a workspace has.
             TarError, EOFError, zlib.error, OSError: it cannot be read or written.
         """
         with tarfile.open(fileobj=file, mode="r|gz") as archive:
@@ -307,7 +307,7 @@ class _Unpacking:
 
 
 def _walk(folder: int, path: str) -> Iterator[_Entry]:
-    """Yield what is in an open folder and below it. Links are not followed."""
+    """Yield the entries of an open folder and below. Links are not followed."""
     if path.count("/") > MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES:
         raise NotArchivable("their folders are nested too deeply")
     folders: list[_Entry] = []
@@ -335,7 +335,7 @@ def _children(folder: int, path: str) -> Iterator[_Entry]:
 
 
 def _open(entry: _Entry, flags: int) -> int | None:
-    """Open what was found, None if it is gone; the caller closes it."""
+    """Open an entry, None if it no longer exists; the caller closes it."""
     try:
         opened = os.open(entry.name, flags, dir_fd=entry.folder)
     except FileNotFoundError:
@@ -374,9 +374,9 @@ def _member(entry: _Entry) -> tarfile.TarInfo | None:
 
 
 def _leads_inside(path: str, target: str) -> bool:
-    """Return whether a link leads to something in the same folder of a session or subtask.
+    """Return whether a link leads to a file in the same folder of a session or subtask.
 
-    After a name a target does not lead up: the name may be that of another link.
+    A target must not lead up after a name: the name may be another link.
     """
     down = target.split("/")
     while down and down[0] == "..":
@@ -389,7 +389,7 @@ def _leads_inside(path: str, target: str) -> bool:
 
 
 def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: _Entry) -> int:
-    """Add a regular file as it is now; return how many were added: 0 if it is gone."""
+    """Add a regular file in its current state; return how many were added: 0 if it is gone."""
     descriptor = _open(entry, _READ_FLAGS)
     if descriptor is None:
         return 0

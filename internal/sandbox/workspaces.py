@@ -100,13 +100,14 @@ class TaskFolders:
 class Workspaces:
     """Chooses the workspace of a task.
 
-    It is the folder that the task names, or the session's own folder, or one of the task alone.
+    It is the folder that the task names, the folder of the session, or a folder for this task
+    alone.
 
     Args:
         home: the home folder of Larkspur.
         worktrees: makes copies of git repositories.
-        root: the folder in which the folders of sessions are; None for the home folder.
-        remove_changes: removes what is recorded of the changes of a session. Blocks.
+        root: the parent of the session folders; None for the home folder.
+        remove_changes: removes the recorded changes of a session. Blocks.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class Workspaces:
 
         Raises:
             InvalidRequest: the named workspace is not a folder, belongs to Larkspur itself, or is
-                not a repository of which there can be a worktree.
+                not a repository that supports worktrees.
             StoreUnavailable: a folder cannot be created.
         """
         named = task.spec.workspace
@@ -192,7 +193,7 @@ class Workspaces:
     def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Create the workspace of a task, unless it exists, and its folders for files.
 
-        Returns and raises what `find` does.
+        Returns and raises the same as `find`.
         """
         workspace = self.find(task, choice)
         if task.spec.own_folder:
@@ -206,7 +207,7 @@ class Workspaces:
         """Return the folders of a session for files.
 
         Files that people sent are in the workspace if that belongs to the session or one of its
-        subtasks, else in the home folder: also for a worktree, whose files are those of a
+        subtasks, else in the home folder. A worktree also leaves them there: its files belong to a
         repository.
         """
         own = self.folders.path(session_id)
@@ -277,7 +278,7 @@ class Workspaces:
         await asyncio.to_thread(_remove, Path(folder))
 
     def _is_private(self, folder: Path) -> bool:
-        """Return True for what is in the home folder or of sessions, except their workspaces."""
+        """Return True for a path in the home folder or of sessions, except their workspaces."""
         try:
             for root in (self.folders.root, self.task_folders.root, self.worktree_folders.root):
                 if root.exists() and folder.parent.samefile(root):
@@ -373,8 +374,8 @@ def _remove(folder: Path) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove a folder and everything in it, or a link.
 
-    Symbolic links are not followed, also those that take the place of a folder meanwhile: what a
-    command may change is reached from open folders only. It may be nested as deep as it likes.
+    Symbolic links are not followed, even if they replace a folder meanwhile: files that a command
+    may change are reached from open folders only. Folders may be nested to any depth.
 
     Raises:
         OSError: a part of it cannot be removed.

@@ -16,14 +16,14 @@ from internal.agent.domain.errors import ToolError
 Recency = Literal["day", "week", "month", "year"]
 
 MAX_ITEMS = 200
-"""How many results of a response are read."""
+"""Maximum number of results read from a response."""
 
 _T = TypeVar("_T")
 _NOT_EXPECTED = "the response is not the JSON of its API"
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
-    """What is searched for. `domain` is a host name in ASCII, "" for the whole web."""
+    """A search query. `domain` is a host name in ASCII, "" for the whole web."""
 
     text: str
     limit: int
@@ -37,9 +37,9 @@ class SearchQuery(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """A result. `source` is the name of the website, `date` when the page was published.
+    """A result. `source` is the name of the website, `date` the date of the page's publication.
 
-    Both are "" if they are not known. The fields are what the provider sent until they are cleaned.
+    Both are "" if unknown. The fields have the provider's values until they are cleaned.
     """
 
     title: str
@@ -75,12 +75,12 @@ class SearchProvider(ABC):
 
     @property
     def missing(self) -> str:
-        """Why the provider cannot be asked, "" if it can."""
+        """The reason why the provider cannot be asked, "" if it can."""
         return "" if self.key else f"no API key is set ({self.key_variable})"
 
     @property
     def refusal_advice(self) -> str:
-        """What to check when it answers 401 or 403."""
+        """Advice for an answer with status 401 or 403."""
         return f"check its API key ({self.key_variable})"
 
     @abstractmethod
@@ -92,7 +92,7 @@ class SearchProvider(ABC):
         """Return the results in a response with status 200, in their order.
 
         Raises:
-            ToolError: the response is not what its API documents.
+            ToolError: the response does not match the documentation of its API.
         """
 
     def _post(
@@ -123,7 +123,7 @@ def decode_response(body: bytes, kind: type[_T]) -> _T:
 
 
 def convert_items(items: list[Any], kind: type[_T]) -> list[_T]:
-    """Return the items of a type; others are left out, as is what follows `MAX_ITEMS`.
+    """Return the items of a type; others are left out, as are all items after `MAX_ITEMS`.
 
     Raises:
         ToolError: there are only others.

@@ -42,12 +42,12 @@ class SearxNg(SearchProvider):
 
     @property
     def missing(self) -> str:
-        """Why the provider cannot be asked, "" if it can."""
+        """The reason why the provider cannot be asked, "" if it can."""
         return "" if self.address else "no URL is set (tools.web_search.searxng_url)"
 
     @property
     def refusal_advice(self) -> str:
-        """What to check when it answers 401 or 403."""
+        """Advice for an answer with status 401 or 403."""
         return "its settings.yml must list json under search.formats"
 
     def request(self, query: SearchQuery) -> SearchRequest:

@@ -139,7 +139,7 @@ class ChatChannelSettings(Section):
         return value
 
     def working_emoji(self, message_id: str) -> str:
-        """Return the reaction on a message during its run, always the same one; "" for none."""
+        """Return the reaction on a message during its run, always the same one; "" if off."""
         names = self.react_emoji
         names = (names,) if isinstance(names, str) else names
         return "" if names == ("off",) else names[zlib.crc32(message_id.encode()) % len(names)]

@@ -22,7 +22,7 @@ _OF_CALLS: frozenset[HookEvent] = frozenset({"before_tool", "after_tool"})
 
 
 def _is_system(path: str) -> bool:
-    """Return True for what belongs to the machine, wherever links lead."""
+    """Return True for a path of the system, wherever links lead."""
     spellings = (os.path.normpath(path), os.path.realpath(path))
     return all(each.startswith(_SYSTEM_FOLDERS) for each in spellings)
 
@@ -85,7 +85,7 @@ class HookSettings(Section):
     def files(self) -> list[Path]:
         """The files of the operator that the command names: no tool may change them.
 
-        The program is the first of them; those in options such as `--rules=/srv/rules` are last.
+        The program is the first of them; paths in options such as `--rules=/srv/rules` are last.
         """
         options = [value for each in self.command[1:] for _, _, value in [each.partition("=")]]
         named = [each for each in (*self.command, *options) if each.startswith("/")]
@@ -102,7 +102,7 @@ class HookSettings(Section):
 
     @property
     def refuses_on_failure(self) -> bool:
-        """True if what the hook cannot be asked about does not happen."""
+        """True if an action does not happen when the hook cannot be asked about it."""
         return self.event in _DECIDING and self.on_failure != "continue"
 
 

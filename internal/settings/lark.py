@@ -128,7 +128,7 @@ class LarkAppSettings(Section):
 
     @property
     def proxy_url(self) -> str:
-        """The URL of the proxy, which may contain a password; "" for none."""
+        """The URL of the proxy, which may contain a password; "" without a proxy."""
         url = "" if self.proxy is None else self.proxy.get_secret_value()
         return "" if url == "off" else url
 

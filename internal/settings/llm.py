@@ -138,12 +138,12 @@ class LlmSettings(Section):
         return (key.get_secret_value() if key else ""), base_url
 
     def require_api_key(self) -> SecretStr:
-        """Return the key of the provider, an empty one where none is needed.
+        """Return the key of the provider; it is empty if no key is needed.
 
         A base URL of the user's own that implements OpenAI's API needs none.
 
         Raises:
-            ConfigError: no key is set; the sentence names what to set.
+            ConfigError: no key is set; the sentence names the settings to set.
         """
         provider = find_provider(self.provider)
         if self.api_key is None and provider is not None and provider.needs_key(self.base_url):

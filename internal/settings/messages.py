@@ -39,7 +39,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def complaint(error: ErrorDetails, *, show: bool) -> str:
-    """Return what a value must be and what it is, to follow the name of its key.
+    """Return the required and the given value, as text to follow the name of the key.
 
     With `show` false only the kind of the value is named.
     """

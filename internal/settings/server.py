@@ -34,7 +34,7 @@ OWN_PATHS = frozenset(
         "waiting",
     }
 )
-"""With what the paths of the gateway's own addresses begin."""
+"""First components of the paths of the gateway's own addresses."""
 _PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
@@ -59,7 +59,7 @@ class ServerSettings(Section):
 
     @property
     def path(self) -> str:
-        """The path of the public address, such as `/larkspur`; "" for none."""
+        """The path of the public address, such as `/larkspur`; "" without a path."""
         return split_url(self.public_url).path if self.public_url else ""
 
     @field_validator("public_url")

@@ -50,7 +50,7 @@ from internal.settings.types import (
 )
 
 MIN_MESSAGE_DAYS = 8
-"""How long a handled message is known at least, so that it is not handled again."""
+"""Minimum time for which a handled message is remembered, so that it is not handled again."""
 
 
 class AgentSettings(Section):

@@ -16,7 +16,7 @@ from internal.normal_forms.urls import split_url
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
 HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-"""What a host can be called."""
+"""Valid names of hosts."""
 
 
 Place = tuple[str | int, ...]
@@ -26,7 +26,7 @@ Place = tuple[str | int, ...]
 class ConfigError(Exception):
     """The settings are invalid. The text is a sentence for people (exit code 3).
 
-    `address` is the value of llm.base_url if that is what is invalid, for `larkspur doctor`.
+    `address` is the value of llm.base_url if that is invalid, for `larkspur doctor`.
     """
 
     def __init__(self, sentence: str = "", *, address: str = "") -> None:
@@ -41,7 +41,7 @@ class Section(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        defer_build=True,  # the schema of all settings has those of the sections
+        defer_build=True,  # the schema of all settings contains the schemas of the sections
     )
 
 
@@ -74,7 +74,7 @@ def web_address(text: str) -> str:
     """Return the URL without a slash at its end.
 
     Raises:
-        ValueError: it is no URL, or has credentials, a query or a fragment.
+        ValueError: it is not a URL, or has credentials, a query or a fragment.
     """
     try:
         parts = split_url(text)
@@ -151,7 +151,7 @@ def _names(value: object) -> str | tuple[str, ...]:
 
 Text = Annotated[str, AfterValidator(_one_line)]
 Network = Literal["off", "registries", "open"] | tuple[Text, ...]
-"""What isolated commands reach without approval: a word, or hosts."""
+"""Network of isolated commands without approval: a word, or hosts."""
 Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(web_address)]

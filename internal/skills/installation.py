@@ -21,20 +21,20 @@ from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH,
 from internal.skills.skill_places import FoundSkill, SkillPlace, find_skills
 
 MAX_COLLECTION_DEPTH = 8
-"""How deep a collection is searched for skills."""
+"""Depth to which a collection is searched for skills."""
 
 _LEFT_OUT = frozenset({".git", "__pycache__", "__MACOSX", ".DS_Store"})
 
 
 class Addition(NamedTuple):
-    """The skills that were added, and sentences on those that were not."""
+    """The added skills, and sentences about the skills that were not added."""
 
     skills: list[Skill]
     problems: list[str]
 
 
 class _Candidate(NamedTuple):
-    """A skill to add: where it is, for people, and what copies it into an empty folder."""
+    """A skill to add: its location for people, and a function that copies it to an empty folder."""
 
     place: str
     copy: Callable[[Path], None]
@@ -44,7 +44,7 @@ class _Candidate(NamedTuple):
 def add_skills(source: Path, folder: Path) -> Addition:
     """Copy the skills in a folder or ZIP file to folders of their names in `folder`.
 
-    It may be one skill or a collection, such as a repository: those in folders whose names start
+    It may be one skill or a collection, such as a repository: skills in folders whose names start
     with a dot count only if there are no others. Version control and caches are left out. One that
     cannot be added is a problem; the others are added.
 
@@ -71,7 +71,7 @@ def remove_skill(skill: Skill) -> None:
     """Remove the folder of a skill that was added.
 
     Raises:
-        SkillRefused: it is not one of those, or cannot be removed.
+        SkillRefused: it is not such a skill, or cannot be removed.
     """
     if skill.origin != "own":
         raise SkillRefused(f"{skill.name} was not added here; its folder is {skill.folder}.")
@@ -108,7 +108,7 @@ def _opened(source: Path) -> Iterator[list[_Candidate]]:
 
 
 def skills_in(source: Path) -> list[FoundSkill]:
-    """Return the skills of a folder, those in folders with a dot only if there are no others."""
+    """Return the skills of a folder; skills in folders with a dot only if there are no others."""
     place = SkillPlace(source.absolute(), "own", Path(os.path.realpath(source)), is_expected=True)
     for in_dot_folders in (False, True):
         found = [*find_skills(place, depth=MAX_COLLECTION_DEPTH, in_dot_folders=in_dot_folders)]
@@ -163,7 +163,7 @@ class _Copy:
         self._files = self._bytes = 0
 
     def copy(self) -> None:
-        """Copy what is in the source."""
+        """Copy the contents of the source."""
         with open_folder(str(self._source), follows_link=True) as folder:
             self._copy(folder, "", 0)
 

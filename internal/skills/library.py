@@ -22,10 +22,10 @@ MAX_SKILLS = 1_000
 _MAX_KEPT = 1_200
 
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
-"""Where a working folder has skills of its own."""
+"""Folders with skills in a working folder."""
 
 PinnedHash = Callable[[Path], str | None]
-"""Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
+"""Returns the hash that a person has accepted for the folder of a skill, or None."""
 
 
 def shipped_folder() -> Path:
@@ -35,9 +35,9 @@ def shipped_folder() -> Path:
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """A skill as it was found. `problem` is why it is not usable, a sentence.
+    """A skill as found in its folder. `problem` is the reason why it is not usable, a sentence.
 
-    Its folder must stay within `boundary`, None for anywhere.
+    Its folder must stay within `boundary`, None for no boundary.
     """
 
     name: str
@@ -57,19 +57,18 @@ class Skill(msgspec.Struct, frozen=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is unusual about its `SKILL.md`, as sentences."""
+        """Irregularities of its `SKILL.md`, as sentences."""
         return self.file.warnings if self.file else ()
 
 
 class SkillLibrary:
-    """The skills of several places; of two with one name, the one of the first place is used.
+    """The skills of several places. If two have the same name, the first place wins.
 
-    Every call looks at the folders, so that a change is found at once, and reads those that have
-    changed; shipped ones, which change with the program, are read once. May be used in several
-    threads.
+    Every call looks at the folders, so that a change is found at once, and reads the changed ones;
+    shipped skills, which change with the program, are read once. May be used in several threads.
 
     Args:
-        places: where skills are, the first has precedence.
+        places: the places of skills, the first has precedence.
         reserved: names of built-in tools, which no skill may have.
         pinned: returns the hash that a person has accepted.
     """
@@ -88,7 +87,7 @@ class SkillLibrary:
         self._kept = {} if kept is None else kept
 
     def within(self, workspace: str | Path) -> "SkillLibrary":
-        """Return these skills with those of a working folder, which come last.
+        """Return these skills and the skills of a working folder, which come last.
 
         Links within the working folder are followed; one that leads out of it is reported.
         """
@@ -197,10 +196,10 @@ class _KeptSkill(NamedTuple):
 def read_skill(
     folder: Path, origin: SkillOrigin = "own", *, name: str = "", boundary: Path | None = None
 ) -> Skill:
-    """Return the skill of a folder as one that is not reviewed.
+    """Return the skill of a folder, marked as not reviewed.
 
-    `name` is that of the folder or of the link to it, for a skill whose own cannot be used. The
-    folder must be within the `boundary`.
+    `name` is the name of the folder or of the link to it, for a skill whose own name cannot be
+    used. The folder must be within the `boundary`.
 
     Raises:
         SkillUnreadable: it cannot be read, or is larger than a skill may be.

@@ -22,15 +22,15 @@ from internal.skills.review import review_skill
 from internal.skills.script_needs import CommandMeans
 
 MAX_REPORTED_CHARS = 100_000
-"""How much of a `SKILL.md` a report has."""
+"""Maximum part of a `SKILL.md` in a report."""
 MAX_LISTED_DESCRIPTION_CHARS = 2_000
 
 
 class PinnedSkillReviews:
     """Implements `SkillReviews` for a library and the hashes that people have accepted.
 
-    `specs` are all tools, for the rules that skills ask for. `means` is what commands have, None if
-    that is not known.
+    `specs` are all tools, for the rules that skills request. `means` are the means of commands,
+    None if unknown.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PinnedSkillReviews:
         self._library, self._pins, self._specs, self._means = library, pins, specs, means
 
     def within(self, workspace: str) -> "PinnedSkillReviews":
-        """Return the reviews of these skills and those of a working folder, an absolute path."""
+        """Return the reviews of these and a working folder's skills; the path is absolute."""
         library = self._library.within(workspace)
         return PinnedSkillReviews(library, self._pins, self._specs, self._means)
 
@@ -52,7 +52,7 @@ class PinnedSkillReviews:
         return [_summary(skill) for skill in self._library.skills()]
 
     def review(self, name: str) -> SkillReviewReport:
-        """Return what a person should know of a skill; see the port."""
+        """Return the review of a skill; see the port."""
         skill = self._library.find(name)
         try:
             found = review_skill(skill)
@@ -94,7 +94,7 @@ class PinnedSkillReviews:
         return _summary(skill)
 
     def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
-        """Accept the files with this hash, or withdraw what was accepted; see the port."""
+        """Accept the files with this hash, or withdraw an acceptance; see the port."""
         skill = self._checked(name, sha256)
         try:
             self._pins.put(skill.folder, sha256 if accept else None)

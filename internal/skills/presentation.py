@@ -32,7 +32,7 @@ _ORIGINS: dict[SkillOrigin, str] = {
 
 
 def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_TOKENS) -> str:
-    """Return a line for every skill, "" for none; those beyond the budget are counted."""
+    """Return a line for every skill, "" without skills; skills beyond the budget are counted."""
     lines: list[str] = []
     for skill in skills:
         line = f"- {skill.name}: {truncate_line(skill.description, MAX_DESCRIPTION_CHARS)}"
@@ -45,9 +45,9 @@ def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_
 
 
 def describe_withheld(skills: Sequence[Skill]) -> str:
-    """Return a line with the names of the skills that the owner could review, "" for none.
+    """Return a line with the names of the skills that the owner could review, "" without any.
 
-    Nothing else of them reaches the model, and no name that could hold a sentence.
+    Nothing else of them reaches the model, and no name that could contain a sentence.
     """
     names = [each.name for each in skills if is_withheld(each) and _PLAIN_NAME.fullmatch(each.name)]
     if not names:
@@ -62,7 +62,7 @@ def is_withheld(skill: Skill) -> bool:
 
 
 def describe_review(report: SkillReviewReport) -> str:
-    """Return what a person reads before the decision about a skill, as a diff without changes."""
+    """Return the text that a person reads before the decision about a skill, as a diff."""
     skill = report.skill
     marks = [
         f"{each.path}, line {each.line}, column {each.column}: {each.code}"
@@ -97,9 +97,10 @@ def describe_review(report: SkillReviewReport) -> str:
 
 
 def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
-    """Return a sentence for each granted name of which there is no skill that is offered.
+    """Return a sentence for each granted name without a skill that is offered.
 
-    If all are granted, one for the skills of the working folder that wait for a review.
+    If all are granted, return a sentence about the skills of the working folder that wait for a
+    review.
     """
     if granted is None:
         waiting = [

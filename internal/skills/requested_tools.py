@@ -1,7 +1,7 @@
-"""What the `allowed-tools` of a skill ask for, and the permission rules a person may grant for it.
+"""Requests in the `allowed-tools` of a skill, and the permission rules a person may grant for them.
 
 The public format writes `Bash(git:*)`, `Write(notes/**)`, `WebFetch(domain:example.com)`. An entry
-becomes a rule that allows just this or less, or no rule.
+becomes a rule that allows the same or less, or no rule.
 """
 
 import posixpath

@@ -1,4 +1,4 @@
-"""What a person should know of a skill before it is offered to the model."""
+"""Facts for a person who decides whether a skill is offered to the model."""
 
 import msgspec
 
@@ -14,10 +14,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class SkillReview(msgspec.Struct, frozen=True):
-    """A skill as it was read for a review; `skill.sha256` is the hash of just these files.
+    """A skill as it was read for a review; `skill.sha256` is the hash of exactly these files.
 
     `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text. `text` is
-    that of its `SKILL.md`. `needs` are those of its scripts.
+    the text of its `SKILL.md`. `needs` are the requirements of its scripts.
     """
 
     skill: Skill

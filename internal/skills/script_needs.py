@@ -1,6 +1,6 @@
-"""What the scripts of a skill need: programs, Python packages, and the network.
+"""Requirements of the scripts of a skill: programs, Python packages, and the network.
 
-They are read, never executed. What a script computes is not found.
+Scripts are read, never executed. Names that a script computes are not found.
 """
 
 import ast
@@ -58,10 +58,11 @@ _DISTRIBUTIONS = {
 
 
 class CommandMeans(NamedTuple):
-    """What isolated commands have.
+    """Means of isolated commands.
 
-    `path` is their PATH, `own_path` that of Larkspur. `packages` are the Python packages of the
-    settings, by their normal names. `reaches_hosts` is true if some hosts are allowed.
+    `path` is the PATH of the commands, `own_path` the PATH of Larkspur. `packages` are the Python
+    packages of the settings, by their normal names. `reaches_hosts` is true if some hosts are
+    allowed.
     """
 
     path: str
@@ -71,7 +72,7 @@ class CommandMeans(NamedTuple):
 
 
 class ScriptNeeds:
-    """Collects what scripts need, file by file."""
+    """Collects the requirements of scripts, file by file."""
 
     def __init__(self) -> None:
         self._programs: set[str] = set()
@@ -79,7 +80,7 @@ class ScriptNeeds:
         self._local: set[str] = set()
 
     def add(self, path: str, content: bytes) -> None:
-        """Read a file of the skill; one that is no script is passed over."""
+        """Read a file of the skill; a file that is not a script is skipped."""
         place = PurePosixPath(path)
         self._local |= {place.stem, *place.parts[:-1]}
         text = content[: MAX_SCRIPT_BYTES + 1].decode("utf-8-sig", "replace")
@@ -98,7 +99,7 @@ class ScriptNeeds:
             self._add_shell(text)
 
     def lacks(self, means: CommandMeans) -> list[str]:
-        """Return sentences on what commands lack, each with the setting that brings it. Blocks."""
+        """Return sentences about missing requirements, with the settings that add them. Blocks."""
         programs = {each for each in self._programs if not shutil.which(each, path=means.path)}
         elsewhere = {each for each in programs if shutil.which(each, path=means.own_path)}
         sentences = []
@@ -164,7 +165,7 @@ def normal_name(name: str) -> str:
 
 
 def _required(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a program, without what it tries to import and can do without."""
+    """Yield the nodes of a program, without imports that it tries and can do without."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

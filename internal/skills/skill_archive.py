@@ -1,4 +1,4 @@
-"""The skills in a ZIP file. What it says of itself is not trusted."""
+"""The skills in a ZIP file. Its metadata is not trusted."""
 
 import stat
 import zipfile
@@ -14,10 +14,10 @@ from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH
 from internal.skills.skill_places import PASSED_OVER
 
 MAX_ARCHIVE_BYTES = 200_000_000
-"""The largest ZIP file: a collection of skills, of which each may have `MAX_BYTES`."""
+"""The largest ZIP file: a collection of skills with up to `MAX_BYTES` each."""
 MAX_ENTRIES = 50_000
 MAX_RATIO = 100
-"""How many times as large as the ZIP file its content may be."""
+"""Maximum ratio of the content to the size of the ZIP file."""
 
 _ENCRYPTED = 0x1
 _SMALL_BYTES = 1_000_000  # for less the ratio does not matter
@@ -42,7 +42,7 @@ class SkillArchive:
         self._check_names()
 
     def folders(self) -> list[PurePosixPath]:
-        """Return the folders of skills, those in folders with a dot only if there are no others.
+        """Return the folders of skills, folders below one with a dot only if there are no others.
 
         A skill within another one is a part of it.
         """
@@ -89,10 +89,10 @@ class SkillArchive:
                 raise SkillRefused(f"{self._source}: {entry.orig_filename[:200]!a} {problem}.")
 
     def _check(self, entries: list[tuple[PurePosixPath, zipfile.ZipInfo]]) -> None:
-        """Check what the archive says of the files of a skill.
+        """Check the archive's metadata of the files of a skill.
 
         Raises:
-            SkillRefused: a skill cannot have one of them.
+            SkillRefused: a file is not allowed in a skill.
         """
         if len(entries) > 2 * MAX_FILES:
             raise SkillRefused(f"{self._source} has a skill of more than {MAX_FILES} files.")
@@ -111,7 +111,7 @@ class SkillArchive:
             raise SkillRefused(f"{self._source} is compressed more than {MAX_RATIO} times.")
 
     def _read(self, entry: zipfile.ZipInfo, remaining: int) -> Iterator[bytes]:
-        """Yield the content of an entry; what it says of its size is not trusted."""
+        """Yield the content of an entry; its declared size is not trusted."""
         with self._archive.open(entry) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 remaining -= len(chunk)
@@ -138,7 +138,7 @@ def open_archive(source: Path) -> Iterator[SkillArchive]:
 
 @contextmanager
 def _refused(source: Path) -> Iterator[None]:
-    """Turn what a damaged archive causes into a refusal."""
+    """Translate the errors of a damaged archive into a refusal."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
@@ -156,7 +156,7 @@ def write_file(path: Path, chunks: Iterator[bytes] | list[bytes], *, executable:
 
 
 def _name_problem(entry: zipfile.ZipInfo) -> str:
-    """Return what is wrong with the name of an entry, "" if nothing is."""
+    """Return the problem with the name of an entry, "" if there is none."""
     name = entry.orig_filename
     path = PurePosixPath(name)
     problems = {

@@ -19,7 +19,7 @@ MAX_NAME_CHARS = 64
 MAX_PARAGRAPH_CHARS = 500
 
 _HEADER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# A header without its last line: keys and what is indented below them.
+# A header without its last line: keys and the lines indented below them.
 _OPEN_HEADER = re.compile(r"---[ \t]*\n((?:[A-Za-z][\w-]*:.*\n|[ \t]+\S.*\n)+)")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _USABLE_NAME = re.compile(r"\w[\w .-]{0,63}")
@@ -43,7 +43,7 @@ class SkillFile(msgspec.Struct, frozen=True):
 
 
 def find_file_name(names: Iterable[str]) -> str | None:
-    """Return the name of the `SKILL.md` among the names of a folder, in any case; None for none."""
+    """Return the name of the `SKILL.md` in a folder, in any case; None if it is missing."""
     found = [name for name in names if name.casefold() == FILE_NAME.casefold()]
     return min(found, key=lambda name: (name != FILE_NAME, name), default=None)
 
@@ -93,7 +93,7 @@ def _decoded(content: bytes, path: str) -> str:
 
 
 def _split_header(text: str, path: str) -> tuple[dict[str, Any], str, list[str]]:
-    """Return the header and the text after it, and what is unusual about them.
+    """Return the header, the text after it, and their irregularities.
 
     Raises:
         SkillUnreadable: the header cannot be read.
@@ -123,9 +123,9 @@ def _first_paragraph(body: str) -> str:
 
 
 def _checked_name(given: object, path: str, folder_name: str) -> tuple[str, list[str]]:
-    """Return the name of a skill, and what is unusual about it.
+    """Return the name of a skill, and its irregularities.
 
-    One that cannot be a name is replaced by that of the folder.
+    An invalid name is replaced by the name of the folder.
 
     Raises:
         SkillUnreadable: the name of the folder has no letter or digit either.
@@ -152,14 +152,14 @@ def _checked_name(given: object, path: str, folder_name: str) -> tuple[str, list
 
 
 def _without_unusable(name: str) -> str:
-    """Return a name with hyphens in place of what a name cannot have; "" if nothing is left."""
+    """Return a name with hyphens in place of invalid characters; "" if nothing is left."""
     return _UNUSABLE_CHARS.sub("-", name).strip("-._")[:MAX_NAME_CHARS]
 
 
 def _split_tools(given: object) -> tuple[str, ...]:
     """Return the entries of `allowed-tools`: a list, or text with spaces or commas."""
     if isinstance(given, str):
-        # without its end, what is in parentheses belongs to the entry: Write(notes is not Write
+        # an unclosed parenthesis belongs to the entry: Write(notes is not Write
         return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\)?)?", given))
     return tuple(map(str, given)) if isinstance(given, list) else ()
 

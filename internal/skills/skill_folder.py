@@ -20,7 +20,7 @@ _SETTLED_NS = 2_000_000_000
 """Two changes within the resolution of a file system's clock look like one."""
 
 FolderVersion = tuple[tuple[object, ...], ...]
-"""What the system says of every entry of a folder; it changes with any of them."""
+"""Metadata of every entry of a folder; it changes with any of them."""
 
 
 class SkillEntry(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class SkillEntry(msgspec.Struct, frozen=True):
 
     @property
     def is_script(self) -> bool:
-        """True for what is meant to be executed."""
+        """True for a file that is meant to be executed."""
         return self.executable or self.has_shebang or "scripts" in Path(self.path).parts[:-1]
 
 
@@ -59,7 +59,7 @@ def read_contents(
 ) -> SkillContents:
     """Read all files of a skill, and keep the content of the file at the relative path `keep`.
 
-    `on_file` receives the path and the content of every file, as it is hashed. Links to files of
+    `on_file` receives the path and the content of every file while it is hashed. Links to files of
     the skill are followed for `keep` only; other links lead nowhere. The skill must be within the
     `boundary`, a folder, whatever links lead to it.
 
@@ -103,7 +103,7 @@ def folder_version(root: Path, now_ns: int) -> FolderVersion | None:
 
 
 def read_file(folder: int, name: str, max_bytes: int) -> tuple[bytes, int] | None:
-    """Return the content of a file in an open folder and its mode, None if it is no regular file.
+    """Return the content of a regular file in an open folder and its mode, otherwise None.
 
     Of a larger file it is one byte more than `max_bytes`.
 
@@ -158,7 +158,7 @@ class _Reader:
 
     def read(self) -> SkillContents:
         with open_folder(str(self._root), follows_link=True) as folder:
-            # asked of the open folder: a link may have been put in its path meanwhile
+            # uses the open folder: a link may have been put in its path meanwhile
             if self._boundary is not None and not is_within(real_path(folder), self._boundary):
                 raise SkillUnreadable(f"{self._root} leads out of {self._boundary}.")
             self._read_folder(folder, "", 0)

@@ -20,7 +20,7 @@ _PLAIN_VALUE = re.compile(
     r"^([\w-]+:[ \t]+)([^\s'\"|>\[{&*!#][^\n]*(?:\n[ \t]+[^\n]*)*)$", re.MULTILINE
 )
 
-# A key at the start of a line, and what follows it up to the next one.
+# A key at the start of a line, and the text up to the next one.
 _KEY_AND_VALUE = re.compile(
     r"^([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*(?:\n(?![A-Za-z][\w-]*[ \t]*:).*)*)", re.MULTILINE
 )
@@ -28,10 +28,10 @@ _BLOCK_MARK = re.compile(r"^[|>][+-]?[ \t]*(?=\n)")
 
 
 def read_header(text: str, path: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a header, and what is unusual about it.
+    """Return the keys of a header, and its irregularities.
 
-    Values with unquoted colons are quoted in a second attempt; what is no YAML is read line by
-    line.
+    Values with unquoted colons are quoted in a second attempt; a text that is not YAML is read line
+    by line.
 
     Raises:
         SkillUnreadable: it is not a YAML mapping, is too large or too deep, or has aliases.
@@ -79,7 +79,7 @@ def _load(text: str, path: str) -> Any:
 
 
 def _read_lines(text: str) -> dict[str, Any]:
-    """Return the keys at the starts of lines with what follows them, up to the next, as text."""
+    """Return the keys at the starts of lines; each value is the text up to the next key."""
     header: dict[str, Any] = {}
     for found in _KEY_AND_VALUE.finditer(dedent(text)):
         value = " ".join(_BLOCK_MARK.sub("", found[2], count=1).split())

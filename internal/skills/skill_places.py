@@ -1,4 +1,4 @@
-"""Folders with skills, and what is found in them: skills, also behind links, and what is none."""
+"""Folders with skills, the search for skills in them, also behind links, and invalid entries."""
 
 import os
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from internal.skills.skill_folder import is_within
 
 MAX_SCAN_DEPTH = 4
 MAX_LINKED_DEPTH = 2
-"""How deep a folder behind a link is searched: a skill, or a collection of some."""
+"""Depth to which a folder behind a link is searched: a skill, or a collection of some."""
 PASSED_OVER = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", "__MACOSX"})
 """Folders of version control, of packages and of systems."""
 _MAX_SCANNED_FOLDERS = 5_000
 
 
 class SkillPlace(msgspec.Struct, frozen=True):
-    """A folder with skills. Those of a `shipped` one need no review.
+    """A folder with skills. Skills of a `shipped` place need no review.
 
     `boundary` is the folder that no link may lead out of; None follows the links that the owner
     has made. `is_expected` reports a folder that is missing.
@@ -35,7 +35,7 @@ class SkillPlace(msgspec.Struct, frozen=True):
 class FoundSkill(msgspec.Struct, frozen=True):
     """The folder of a skill, without links if one leads to it, and its name in the place.
 
-    `problem` is why it is none, a sentence; "" for a skill.
+    `problem` is the reason why it is not a skill, a sentence; "" for a skill.
     """
 
     folder: Path
@@ -54,10 +54,10 @@ class _Waiting(msgspec.Struct, frozen=True):
 def find_skills(
     place: SkillPlace, *, depth: int = MAX_SCAN_DEPTH, in_dot_folders: bool = False
 ) -> Iterator[FoundSkill]:
-    """Yield the skills of a place, at most `depth` folders deep, and links to none.
+    """Yield the skills of a place, at most `depth` folders deep, and links without a target.
 
-    Folders whose names start with a dot are passed over without `in_dot_folders`, those of programs
-    that are no part of what people write always.
+    Without `in_dot_folders`, folders whose names start with a dot are skipped. Folders of programs,
+    which people do not write, are always skipped.
     """
     return _Search(place, depth, in_dot_folders=in_dot_folders).run()
 
@@ -77,7 +77,7 @@ class _Search:
         self._empty_links: dict[str, None] = {}
 
     def run(self) -> Iterator[FoundSkill]:
-        """Yield what is found, the links behind which nothing is at the end."""
+        """Yield the skills that are found, links without a target at the end."""
         place = self._place.folder
         if reason := self._refusal(place):
             yield FoundSkill(place, place.name, reason)

@@ -132,7 +132,7 @@ class SkillTools:
                 return load_skill_text(library, name, granted=granted)
 
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Return what the owner should know of a skill to review; "" for the other tools.
+        """Return the review of a skill for the owner; "" for the other tools.
 
         Raises:
             ToolError: an argument is wrong, or the skill cannot be reviewed.

@@ -60,10 +60,11 @@ async def check_database(url: str) -> int:
 async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
     """Return the rows of a named statement without changing the database at a path or URL.
 
-    What `check_database` says of files that are open is true here as well.
+    What `check_database` says about open files applies here as well.
 
     Raises:
-        StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
+        StoreError, StoreCorrupt, StoreUnavailable: the database cannot be read, or has another
+            schema.
     """
     if is_postgres(url):
         return await postgres_class().read_rows(url, query, *values)

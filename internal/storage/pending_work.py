@@ -40,7 +40,7 @@ def state_after(before: DatabaseState, failure: str) -> DatabaseState:
 
 
 def resolve_from_thread(items: Sequence[PendingWork], loop: asyncio.AbstractEventLoop) -> None:
-    """Resolve the futures from a thread of the database; `loop` is that of the database."""
+    """Resolve the futures from a database thread; `loop` is the event loop of the database."""
     resolve_futures([item for item in items if isinstance(item.future, Future)])
     of_loop = [item for item in items if not isinstance(item.future, Future)]
     if of_loop:

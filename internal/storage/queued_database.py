@@ -1,4 +1,4 @@
-"""The part of a database that queues units of work, whatever executes them."""
+"""The part of a database that queues units of work, independent of their execution."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a terminal shows of the output of a program. Does no I/O.
+"""The text that a terminal shows for the output of a program. Does no I/O.
 
-- `screen`: the lines that remain when progress bars, colours and cursor movements have been obeyed
+- `screen`: the lines that remain after progress bars, colours and cursor movements
 """

@@ -1,9 +1,9 @@
 """A screen of unlimited width that turns the output of a program into its final lines.
 
-Of a line that is drawn again and again only the last state remains. Text without control sequences
-stays exactly as it is. The supported sequences are those of
-https://invisible-island.net/xterm/ctlseqs/ctlseqs.html that move the cursor and erase; all others,
-such as colours, titles and links, leave no trace.
+Only the last state of a redrawn line remains. Text without control sequences is unchanged. The
+supported sequences are the ones that move the cursor or erase in
+https://invisible-island.net/xterm/ctlseqs/ctlseqs.html; all others, such as colours, titles and
+links, leave no trace.
 """
 
 import re
@@ -13,9 +13,9 @@ from functools import lru_cache
 from wcwidth import wcwidth
 
 ROWS = 50
-"""How many of the last lines a program can change."""
+"""Number of last lines that a program can change."""
 MAX_COLUMN = 512
-"""How far a sequence moves the cursor beyond the end of a line."""
+"""Maximum distance that a sequence moves the cursor beyond the end of a line."""
 MAX_ROW_CHARACTERS = 8_192
 """The beginning of a longer line can no longer be changed."""
 _MAX_SEQUENCE_CHARACTERS = 256
@@ -33,7 +33,7 @@ _SIMPLE = re.compile(r"[ -~]*")
 
 
 def screen_text(output: str) -> str:
-    """Return what a terminal shows of a whole output, the lines above the screen included."""
+    """Return the text that a terminal shows for an output, including the lines above the screen."""
     screen = OutputScreen()
     return screen.feed(output) + screen.rest()
 
@@ -70,7 +70,7 @@ class OutputScreen:
         return "\n".join(map(_row_text, self._rows))
 
     def _step(self, text: str, at: int) -> int:
-        """Obey what is next in the text and return where it ends."""
+        """Execute the next element of the text and return the position after it."""
         if self._in_string:
             return self._skip_string(text, at)
         if plain := _PLAIN.match(text, at):
@@ -156,7 +156,7 @@ class OutputScreen:
         self._column = column
 
     def _bound_row(self) -> None:
-        """Give up what is above a row that is too long, and its beginning."""
+        """Make the rows above a row that is too long final, and the beginning of the row."""
         row = self._rows[self._row]
         if len(row) <= 2 * MAX_ROW_CHARACTERS:
             return

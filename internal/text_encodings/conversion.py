@@ -15,9 +15,9 @@ class NotEncodable(Exception):
 
 
 def decode_utf8(content: bytes) -> str | None:
-    """Return the text of valid UTF-8, without its mark; None for anything else.
+    """Return the text of valid UTF-8, without its mark; None if it is anything else.
 
-    This is the short way for most files: nothing else is looked at.
+    The fast path for most files: nothing else is checked.
     """
     if b"\x1b$" in content or (b"\0" in content and wide_codec(content)):
         return None if not detect(content).is_utf8 else content.decode("utf-8-sig", "replace")
@@ -28,7 +28,7 @@ def decode_utf8(content: bytes) -> str | None:
 
 
 def decode(content: bytes, declared: str = "") -> tuple[str, TextEncoding]:
-    """Return a text and its encoding. What is not valid in it becomes U+FFFD."""
+    """Return a text and its encoding. Invalid bytes become U+FFFD."""
     encoding = detect(content, declared)
     return content.decode(encoding.codec, "replace"), encoding
 
@@ -36,7 +36,8 @@ def decode(content: bytes, declared: str = "") -> tuple[str, TextEncoding]:
 def decode_exactly(content: bytes) -> tuple[str, TextEncoding] | None:
     """Return a text that `encode_exactly` turns into the same bytes again; None if there is none.
 
-    The byte order mark is no part of the text. Bytes that are not valid become lone surrogates.
+    The byte order mark does not belong to the text. Bytes that are not valid become lone
+    surrogates.
     """
     encoding = detect(content)
     mark = _mark_of(content, encoding)
@@ -70,7 +71,7 @@ def _mark_of(content: bytes, encoding: TextEncoding) -> bytes:
 
 
 def _plain_codec(content: bytes, encoding: TextEncoding) -> str:
-    """Return the codec for what follows the mark."""
+    """Return the codec for the bytes after the mark."""
     if encoding.codec in {"utf-16", "utf-32"}:
         is_little = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF32_LE))
         return f"{encoding.codec}-{'le' if is_little else 'be'}"

@@ -5,7 +5,7 @@ import re
 from internal.text_encodings.labels import codec_of_label
 
 HEAD_BYTES = 4_096
-"""How much of the beginning of a text may name its charset."""
+"""Size of the beginning of a text that may name its charset."""
 
 _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _XML = re.compile(rb"""<\?xml\s[^>]*?\bencoding\s*=\s*["']\s*([\w.:-]{1,40})""", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The encoding of a text: by its mark, by what it declares, UTF-8, then a guess."""
+"""The encoding of a text: by its mark, by its declaration, UTF-8, then a guess."""
 
 import codecs
 import re
@@ -51,7 +51,7 @@ class TextEncoding(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """The line above a text that tells its encoding, "" for UTF-8."""
+        """The line above a text with its encoding, "" for UTF-8."""
         if self.is_utf8:
             return ""
         if self.source == "guess":
@@ -75,7 +75,7 @@ def detect(content: bytes, declared: str = "") -> TextEncoding:
 
 
 def _is_plain_utf8(content: bytes, declared: str) -> bool:
-    """Return True for UTF-8 of which nothing says something else; the short way."""
+    """Return True for UTF-8 without any sign of another encoding; the fast path."""
     if content.isascii() and b"~{" not in content:  # as characters begin in HZ
         return True
     if declared or declared_codec(content):
@@ -142,9 +142,9 @@ class EncodingDetector:
         return TextEncoding(guess_codec(bytes(self._sample)), "guess")
 
     def _fitting_declaration(self) -> str:
-        """Return the codec that is declared, "" if the text shows that it is not in it.
+        """Return the declared codec, "" if the text shows that it is wrong.
 
-        A file that somebody saved as UTF-8 often still declares what it was in before.
+        A file that was converted to UTF-8 often still declares its former encoding.
         """
         codec = self._declared or declared_codec(self._head) or ""
         if codec in {"", "utf-8", "utf-8-sig"} or self._utf8.is_certain():

@@ -1,7 +1,7 @@
 """The labels of charsets as HTML, servers and mail write them, and the names that people read.
 
-The table is that of https://encoding.spec.whatwg.org/#names-and-labels: programs wrote "gb2312"
-and "iso-8859-1" over texts in their supersets for so long that the supersets are what they mean.
+The table comes from https://encoding.spec.whatwg.org/#names-and-labels: programs labelled texts in
+supersets as "gb2312" and "iso-8859-1" for so long that these labels now mean the supersets.
 """
 
 import codecs

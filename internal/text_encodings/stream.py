@@ -12,7 +12,7 @@ _MAX_SEEN_BYTES = 65_536
 class StreamDecoder:
     """Decodes output as UTF-8 until a byte is not, then in the encoding that it most likely is in.
 
-    `seen` is output before the first chunk, which tells about the encoding as well.
+    `seen` is output before the first chunk, which helps to detect the encoding.
     """
 
     def __init__(self, seen: bytes = b"") -> None:

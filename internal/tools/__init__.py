@@ -12,7 +12,7 @@ in a child process. Reading order:
 - `filesystem`: read_file, write_file, edit_file, list_dir
 - `document_files`: documents and pictures in read_file
 - `diffs`: previews of file changes
-- `similar_text`: text that looks like what edit_file is to replace
+- `similar_text`: text that resembles the text that edit_file is to replace
 - `search`, `search_globs`, `search_matches`: search_files
 - `search_fallback`: its engine without ripgrep
 - `share_file`: share_file

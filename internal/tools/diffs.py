@@ -19,7 +19,7 @@ _HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
 
 def unified_diff(name: str, before: str | None, after: str) -> str:
-    """Return a unified diff, "" if nothing changed. `before` is None for a new file.
+    """Return a unified diff, "" if nothing changed. `before` is None if the file is new.
 
     The common head and tail are not compared. Only line feeds separate lines, so that no other
     character can simulate a line break. If all lines end in CR LF before and after, CR is omitted.

@@ -59,7 +59,7 @@ async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator
     """Open a regular file for reading while the block runs.
 
     Raises:
-        ToolError: it cannot be opened, or is no regular file.
+        ToolError: it cannot be opened, or is not a regular file.
     """
     with ExitStack() as opened:
         descriptor = await run_to_completion(opened.enter_context, workspace.open(path))
@@ -74,7 +74,7 @@ async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator
 async def read_text(
     context: ToolContext, path: WorkspacePath, descriptor: int, max_characters: int
 ) -> DocumentText:
-    """Return the text of a file in whatever encoding.
+    """Return the text of a file in any encoding.
 
     Raises:
         ToolError: it is binary.
@@ -174,7 +174,7 @@ async def read_picture(context: ToolContext, path: WorkspacePath, descriptor: in
 async def _picture(
     context: ToolContext, path: WorkspacePath, descriptor: int, page: int | None = None
 ) -> tuple[Image, Attachment]:
-    """Store a picture, or a page of a PDF, as it is sent to the model."""
+    """Store a picture, or a page of a PDF, in its form for the model."""
     try:
         picture = await context.documents.read_picture(descriptor, page or 1)
     except DocumentUnreadable as error:

@@ -425,7 +425,7 @@ async def edit_file(
 class _Edit(NamedTuple):
     """A change to a file: its text before and after, and the number of replacements.
 
-    `found` is what was replaced, if it only looks like what was to be replaced, else "".
+    `found` is the text that was replaced if it only resembles the wanted text, else "".
     """
 
     original: FileContents
@@ -509,7 +509,7 @@ def _shown(text: str) -> str:
 
 
 def _replace_similar(text: str, places: list[tuple[int, int]], change: tuple[str, str]) -> str:
-    """Return a text with a change at places that look like what is to be replaced."""
+    """Return a text with a change at places that resemble the text to be replaced."""
     parts: list[str] = []
     at = 0
     for start, end in places:

@@ -123,7 +123,7 @@ class _Body:
             self.truncated |= len(chunk) > remaining
             return
         while chunk and remaining:
-            # gzip data may have several members; what follows the last one is ignored
+            # gzip data may have several members; bytes after the last one are ignored
             if self._unpack.eof:
                 if chunk[:1] != _GZIP_START:
                     return
@@ -158,7 +158,7 @@ async def _read(response: "ClientResponse", limit: int, broken: type[Exception])
     protocol = None if connection is None else connection.protocol
     is_empty = True
     try:
-        # nothing else is awaited here: aiohttp forgets what came before the connection broke
+        # nothing else is awaited here: aiohttp drops data that came before the connection broke
         while not body.truncated and (chunk := await response.content.readany()):
             is_empty = False
             body.add(chunk)

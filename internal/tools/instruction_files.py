@@ -41,7 +41,7 @@ _MAX_NAME_CHARS = 200
 
 
 class _Ignored(Exception):
-    """A file is not used; the text says why."""
+    """A file is not used; the text has the reason."""
 
     def __init__(self, reason: IgnoreReason, text: str) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class WorkspaceInstructionFiles:
         self._trust = trust
 
     def read(self, workspace: str | None, /) -> FoundInstructions:
-        """Return the owner's file, then those from the repository's root down to the workspace."""
+        """Return the owner's file, then files from the repository's root down to the workspace."""
         ignored: list[IgnoredFile] = []
         texts = [*self._owner(ignored)]
         if workspace is not None and not _is_missing(workspace):
@@ -127,7 +127,7 @@ class WorkspaceInstructionFiles:
             raise _Ignored("link", "it is a symbolic link to a file of another name")
 
     def _accept(self, file: int, content: bytes, *, is_own: bool) -> None:
-        """Check what an open file of a folder contains.
+        """Check the content of an open file of a folder.
 
         Raises:
             _Ignored: nobody has agreed to it.
@@ -144,9 +144,9 @@ def _read_first(
     checks: tuple[Callable[[int], None], Callable[[int, bytes], None]],
     ignored: list[IgnoredFile],
 ) -> list[Instruction]:
-    """Return the instructions of one folder below the root, none if they are ignored.
+    """Return the instructions of one folder below the root; nothing if they are ignored.
 
-    The checks are of where an open file is, and of what it contains.
+    The checks apply to the location of an open file and to its content.
     """
     check, accept = checks
     for file_name in FILE_NAMES:
@@ -180,7 +180,7 @@ def read_beginning(root: str, name: str) -> tuple[str, bytes]:
     """Return the real path of a file below a folder, and its beginning up to `MAX_TEXT_BYTES`.
 
     Raises:
-        OSError: it cannot be read, or is no regular file below the folder.
+        OSError: it cannot be read, or is not a regular file below the folder.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -198,7 +198,8 @@ def read_beginning(root: str, name: str) -> tuple[str, bytes]:
 def root_of(workspace: str) -> str:
     """Return the nearest folder with a repository, from the workspace upwards; else the workspace.
 
-    A folder of another user is no root: in `/tmp`, anybody could leave instructions for everybody.
+    A folder of another user is not a root: in `/tmp`, anybody could leave instructions for
+    everybody.
     """
     try:
         users = {os.geteuid(), os.stat(workspace).st_uid}  # noqa: PTH116 - text
@@ -216,10 +217,10 @@ def _read(
     name: str,
     accept: Callable[[int, bytes], None] = lambda _file, _content: None,
 ) -> Instruction:
-    """Read an open file up to its bound; `accept` gets what was read.
+    """Read an open file up to its bound; `accept` checks the content.
 
     Raises:
-        OSError, _Ignored: it cannot be read, is no regular file, or is not accepted.
+        OSError, _Ignored: it cannot be read, is not a regular file, or is not accepted.
     """
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
@@ -235,7 +236,7 @@ def _read(
 
 
 def _reason(error: OSError | _Ignored) -> tuple[IgnoreReason, str] | None:
-    """Return why a file is not used, None for one that does not exist."""
+    """Return why a file is not used, None if it does not exist."""
     if isinstance(error, _Ignored):
         return error.reason, str(error)
     if error.errno in _MISSING:

@@ -1,8 +1,8 @@
 """The texts of instruction files that agents may follow.
 
 A command runs unasked, and an `AGENTS.md` that it leaves would instruct every later run. So a text
-in a folder where commands run is followed if the file had it before the first of them, or a person
-agreed to it. What happened to the file since, such as a commit, proves nothing.
+in a folder where commands run is followed only if the file had it before the first of them, or a
+person agreed to it. Later events, such as a commit, prove nothing.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _MAX_TEXTS = 16  # of one file
 
 
 class _Known(msgspec.Struct):
-    """`folders` are those in which commands ran, `texts` the hashes of a file's texts by path."""
+    """`folders` are the folders of commands, `texts` the hashes of a file's texts by path."""
 
     folders: list[str] = []
     texts: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ class InstructionTrust:
 
     @contextmanager
     def _changing(self) -> Generator[_Known]:
-        """Yield what is remembered, and store what it becomes."""
+        """Yield the stored trust, and store its changes."""
         with self._path.with_suffix(".lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             known = self._read()

@@ -55,7 +55,7 @@ class ProtectedPaths:
         self._entries: tuple[tuple[_FileId, int], frozenset[_FileId], list[str]] | None = None
 
     def protection(self, root: str) -> "Protection":
-        """Return what is protected now, for one call in the workspace `root`."""
+        """Return the files that are protected now, for one call in the workspace `root`."""
         return Protection(self, self._ids(), root)
 
     def is_session_folder(self, path: str) -> bool:
@@ -76,7 +76,7 @@ class ProtectedPaths:
         return frozenset(_linked_ids(self._home, set(self._session_folders)))
 
     def _ids(self) -> frozenset[_FileId]:
-        """Return the home folder, what stands directly in it, and the other files."""
+        """Return the home folder, its direct entries, and the other files."""
         try:
             home = os.stat(self._home)  # noqa: PTH116 - as above
         except OSError:
@@ -94,7 +94,7 @@ class ProtectedPaths:
 
 
 class Protection:
-    """What was protected when a call began."""
+    """The protected files at the beginning of a call."""
 
     def __init__(self, paths: ProtectedPaths, ids: frozenset[_FileId], root: str) -> None:
         self._paths = paths

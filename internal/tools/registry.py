@@ -118,7 +118,7 @@ class ToolBox:
         return await found.run(self._context(context), arguments)
 
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Return what a call would change; see `ToolSource.preview`."""
+        """Return the changes that a call would make; see `ToolSource.preview`."""
         found = self._tools.get(name)
         if found is None:
             return ""

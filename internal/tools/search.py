@@ -87,7 +87,7 @@ class _Engine(NamedTuple):
         write: Callable[[bytes], None],
         options: SearchOptions | None = None,
     ) -> SandboxResult:
-        """Run a program; `options` are what the own one reads from its standard input."""
+        """Run a program; `options` are the standard input of our own search program."""
         command = SandboxCommand(
             argv,
             self.folder,
@@ -125,14 +125,14 @@ async def _search_with_ripgrep(
 
 
 _ENGINE_FOLDERS = resolve_links((sys.base_prefix, sys.prefix, str(Path(__file__).parents[1])))
-"""Where the programs of both engines are, besides the system's own folders."""
+"""Folders with the programs of both engines, besides the system's own."""
 
 
 def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     """Return the folder to search (as shown, and resolved) and the single file in it or "".
 
-    The engines open files themselves, so they get the path that the kernel resolved. What is at
-    that path when they start must be no link, else the search is not started.
+    The engines open files themselves, so they get the path that the kernel resolved. It must not be
+    a link when they start, else the search is not started.
     """
     with workspace.open(path) as descriptor:
         mode, found = os.fstat(descriptor).st_mode, Path(real_path(descriptor))
@@ -154,7 +154,7 @@ def _ripgrep_command(program: str, options: SearchOptions) -> tuple[str, ...]:
 
 
 def _listing_command(program: str, options: SearchOptions) -> tuple[str, ...]:
-    """Return what lists the files with a line that is not UTF-8: that no characters match."""
+    """Return the command that lists the files with a line that is not UTF-8."""
     flags = ["--files-with-matches", "--invert-match", "--line-regexp", *_ripgrep_flags(options)]
     return (program, *flags, "--regexp=.*", "--", f"./{options['file']}")
 

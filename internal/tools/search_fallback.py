@@ -31,7 +31,7 @@ _MAX_DEPTH = 200
 class SearchOptions(TypedDict):
     """A search in the files that match one of `globs`, in all without one.
 
-    `file` restricts it to one file of the folder, `files` to those below it.
+    `file` restricts it to one file of the folder, `files` to the named files below it.
     """
 
     pattern: str

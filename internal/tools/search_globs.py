@@ -13,15 +13,15 @@ from internal.tools.search_fallback import glob_to_regex
 
 _PIECE = re.compile(r"\\.|\[!?\]?[^\]/]*\]|.", re.DOTALL)
 _PATTERN_SIGN = re.compile(r"(?<!\\)[\[\]{}]")
-# ASCII signs that other signs look like: blanks, quotes, hyphens, and what input methods widen
+# ASCII signs with look-alikes: blanks, quotes, hyphens, and signs that input methods widen
 _AMBIGUOUS = re.compile(r"""[ '"():;!&+=@#%~-]|[^\x00-\x7f]""")
 
 
 class SearchGlob:
     """A glob, "" for all files.
 
-    `patterns` are what an engine searches by. They may match too much: `accepts` says of a path in
-    the folder whether it is meant, None if the patterns say it.
+    `patterns` are the patterns that an engine searches by. They may match too much: `accepts` then
+    decides for each path in the folder; it is None if the patterns are exact.
     """
 
     def __init__(self, text: str) -> None:
@@ -47,7 +47,7 @@ def _widened(glob: str) -> str:
 def _matcher(globs: list[str]) -> Callable[[str], bool]:
     try:
         wanted = [re.compile(glob_to_regex(fold_name(glob)), re.DOTALL) for glob in globs]
-    except re.error:  # the engine says what is wrong with it
+    except re.error:  # the engine reports the error
         return lambda _: False
 
     def accepts(path: str) -> bool:

@@ -1,8 +1,8 @@
-"""Output of a search engine: matching lines, each with what is around its match.
+"""Output of a search engine: matching lines, each with the text around its match.
 
 An engine prints `path NUL number:column:text` for each matching line, where the column of the first
-match counts bytes from 1, and else a message. A line may have megabytes: of its text only the part
-around the match is kept.
+match counts bytes from 1, and messages otherwise. A line may have megabytes: only the part of its
+text around the match is kept.
 """
 
 import codecs
@@ -17,9 +17,9 @@ from internal.tools.filesystem import escape_name
 from internal.tools.tool import MAX_RESULT_CHARS
 
 MAX_LINE_CHARS = 400
-"""How much of a line is shown."""
+"""Maximum shown part of a line."""
 MAX_MATCHES = 200
-"""How many lines are shown."""
+"""Maximum number of shown lines."""
 
 _BEFORE_CHARS = 100
 _KEPT_BYTES = 4 * MAX_LINE_CHARS  # on each side of the beginning of the match
@@ -91,7 +91,7 @@ class SearchMatches:
     """Collects the output of an engine: the first lines, and the number of all.
 
     Args:
-        folder: what is shown before the path of each file.
+        folder: the prefix of the path of each file.
         is_dropped: whether the lines of a file are left out, given its path in the folder.
     """
 
@@ -156,7 +156,7 @@ class SearchMatches:
         return SearchMatches(self._folder, self._is_dropped)
 
     def replace(self, files: Collection[bytes], found: "SearchMatches") -> None:
-        """Take what another search found in some of the files instead of what this one did."""
+        """Replace the matches in some of the files by the matches of another search."""
         kept = [(path, line) for path, line in self.lines if path not in files]
         self.lines = [*kept, *found.lines][:MAX_MATCHES]
         for path in files:

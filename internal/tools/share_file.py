@@ -47,7 +47,7 @@ async def store_file(context: ToolContext, path: WorkspacePath) -> Attachment:
     """Store a regular file of the workspace.
 
     Raises:
-        ToolError: it is none, is outside or protected, or cannot be stored.
+        ToolError: it is not a file, is outside or protected, or cannot be stored.
     """
     with ExitStack() as opened:
         descriptor = await run_to_completion(opened.enter_context, context.workspace.open(path))

@@ -1,7 +1,7 @@
 """Places in a text that look the same as a wanted text, although their characters differ.
 
-Models write straight quotes, plain blanks and composed accents for what they read. Runs of blanks
-of another length do not look the same: they are the indentation of programs.
+Models write straight quotes, plain blanks and composed accents for the characters that they read.
+Runs of blanks of another length do not look the same: they are the indentation of programs.
 """
 
 import re
@@ -41,7 +41,7 @@ class _Folded:
     def source(self, at: int, *, is_end: bool) -> int | None:
         """Return the place in the original text, None within one of its characters.
 
-        What looks like nothing is before a beginning, and after an end.
+        Invisible characters are before a beginning, and after an end.
         """
         piece = bisect_left(self.starts, at)
         if self.starts[piece] == at:

@@ -72,7 +72,7 @@ class OutputBuffer:
 
 
 class WebClients(msgspec.Struct, frozen=True):
-    """What fetches and searches web pages; `search` is None if no provider is configured."""
+    """Clients that fetch and search web pages; `search` is None if no provider is configured."""
 
     fetcher: Fetcher
     search: WebSearch | None = None
@@ -154,7 +154,7 @@ class Tool(msgspec.Struct, frozen=True):
     preview_body: Preview | None = None
 
     async def preview(self, context: ToolContext, arguments: dict[str, Any]) -> str:
-        """Return what a call would change, without changing it; "" if the tool has no preview.
+        """Return the changes that a call would make; "" if the tool has no preview.
 
         Raises:
             ToolError: the call would fail, or change nothing.
@@ -248,7 +248,7 @@ def tool(
         idempotent: the call may be repeated when its outcome is unknown.
         timeout_seconds: the time limit of a call; None for the configured value.
         sandboxed: the tool changes and runs nothing except by commands in the sandbox.
-        preview: takes the same arguments and returns what the function would change.
+        preview: takes the same arguments and returns the changes that the function would make.
 
     Raises:
         TypeError: a target is not an argument, or a path or URL argument is not a target.

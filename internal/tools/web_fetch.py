@@ -99,7 +99,7 @@ async def _check_status(context: ToolContext, page: FetchedPage) -> None:
     """Check that the server answered with the page.
 
     Raises:
-        ToolError: it answered with an error; the sentence quotes what the body says about it.
+        ToolError: it answered with an error; the sentence quotes the body's text about it.
     """
     if page.response.status < HTTPStatus.BAD_REQUEST:
         return

@@ -1,7 +1,7 @@
 """Text of fetched pages, and why a page has less text than a person would see.
 
 "There is nothing" and "it could not be seen" are different answers: a page without text gets a
-sentence that says which of the two it is, and so does one of which only a part arrived.
+sentence that distinguishes the two, and so does a page that arrived only in part.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ _SHORT_CHARS = 200
 
 _NEEDS_SCRIPTS = re.compile(r"javascript|scripts?\b", re.IGNORECASE)
 MAX_ERROR_CHARS = 2_000
-"""How much of the body of an error is returned."""
+"""Maximum returned part of the body of an error."""
 
 
 class PageText(msgspec.Struct, frozen=True):
-    """The text of a page, sentences about what is not in it, and the address that it leads on to.
+    """The text of a page, sentences about missing parts, and the address that it leads on to.
 
-    `has_text` is False if there is at most a title. `refresh_seconds` is how long the page is shown
-    before it leads on.
+    `has_text` is False if there is at most a title. `refresh_seconds` is the time for which the
+    page is shown before it leads on.
     """
 
     text: str
@@ -84,7 +84,7 @@ async def _convert(documents: DocumentReader, page: FetchedPage) -> WebPage:
 
 
 async def read_error(documents: DocumentReader, page: FetchedPage) -> str:
-    """Return the beginning of what a page says about an error, "" if it says nothing readable."""
+    """Return the beginning of a page's text about an error, "" if it has no readable text."""
     try:
         text = (await read_page(documents, page)).text.strip()
     except ToolError:
@@ -114,7 +114,7 @@ def _is_binary(head: bytes, charset: str | None) -> bool:
 
 
 def _notes(response: HttpResponse, page: WebPage) -> Iterator[str]:
-    """Yield what is to be said about a page that is not whole, or that people see more of."""
+    """Yield notes about a page that is incomplete, or shows more to people."""
     if response.incomplete:
         yield "The page is incomplete: the connection ended before all of it had arrived."
     elif response.truncated:
@@ -135,7 +135,7 @@ def _is_built(page: WebPage) -> bool:
 
 
 def _asides(page: WebPage) -> Iterator[str]:
-    """Yield what a page without text says to those who cannot see it."""
+    """Yield the texts that a page without text shows to readers who cannot see it."""
     if page.without_scripts and (not page.has_text or _is_built(page)):
         yield f"[Without JavaScript the page says: {page.without_scripts}]"
     if page.frames and not page.has_text:

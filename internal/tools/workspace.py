@@ -46,7 +46,7 @@ _NOT_REPLACEABLE = frozenset({errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROF
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4_000
 _MAX_SHOWN_NAMES = 5
-# what shells replace at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
+# expanded by shells at the beginning of a path; `~notes` and `~$notes.docx` are ordinary names
 _EXPANDED_START = re.compile(r"~[a-z][\w-]*(?=/)|~|\$\{?[A-Z_][A-Z0-9_]*\}?|file:(?=/)")
 _MESSAGES = {
     errno.ENOENT: "{} does not exist in the workspace",
@@ -68,8 +68,8 @@ class PathNotFound(ToolError):
 class WorkspacePath:
     """A path in the workspace: the names below its root, none for the root itself.
 
-    `outside` is the folder that the names are below if it is another one: that of the files which
-    people sent, in a workspace that does not belong to the session.
+    `outside` is the folder that contains the names if it is another one: the folder of the files
+    that people sent, in a workspace that does not belong to the session.
 
     Not a dataclass: msgspec would decode one from an object and bypass the parser.
     """
@@ -119,7 +119,7 @@ def _check_text(text: str) -> None:
 
 
 def _check_start(text: str) -> None:
-    """Refuse what is no name but an abbreviation: it would become a folder of that name."""
+    """Refuse an abbreviation in place of a name: it would become a folder of that name."""
     start = _EXPANDED_START.match(text)
     if start is not None and text[start.end() : start.end() + 1] in {"", "/"}:
         what = "the home folder" if text[0] == "~" else "a folder"
@@ -130,7 +130,7 @@ def _check_start(text: str) -> None:
 
 
 def _relative(text: str, root: str) -> str:
-    """Return what follows the root in an absolute path; the root may look the same only."""
+    """Return the part of an absolute path after the root, which may only look the same."""
     folder = root.rstrip("/") + "/"
     depth = folder.count("/")
     names = f"{text}/".split("/")
@@ -154,8 +154,8 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 class Workspace:
     """An existing folder, for one tool call. The methods block: call them in a thread.
 
-    Relative paths are in the workspace, as those of commands are. The folder of the files that
-    people sent is reached by its absolute path if it is elsewhere; nothing in it can be changed.
+    Relative paths are in the workspace, as for commands. The folder of the files that people sent
+    is reached by its absolute path if it is elsewhere; its files cannot be changed.
 
     Args:
         root: the path of the folder.
@@ -236,10 +236,10 @@ class Workspace:
                 os.close(descriptor)
 
     def find(self, path: WorkspacePath) -> WorkspacePath:
-        """Return the path of what is there under names that look the same as those of a path.
+        """Return the path of an existing file whose names look the same as the names of a path.
 
-        Names that exist as they are written stand for themselves, and so do those after the first
-        one of which nothing is found. Whether the path may be opened is decided when it is.
+        Names that exist exactly as written are kept, and so are the first name without any match
+        and all after it. Whether the path may be opened is decided when it is.
 
         Raises:
             ToolError: several entries of a folder look like the name; none has it exactly.
@@ -283,7 +283,7 @@ class Workspace:
     def is_protected(self, path: str, outside: str = "") -> bool:
         """Return True if a tool may not show the file at this real path; also if it is gone.
 
-        `outside` is that of the `WorkspacePath` which led there.
+        `outside` comes from the `WorkspacePath` that led there.
         """
         try:
             return self._protection(outside).covers(path, os.lstat(path))
@@ -361,7 +361,7 @@ class Workspace:
         return "" if self.folders is None else os.path.realpath(self.folders.input)
 
     def _protection(self, outside: str) -> Protection:
-        """Return what is protected for paths in the workspace, or in a folder outside."""
+        """Return the protection for paths in the workspace, or in a folder outside."""
         if outside not in self._protections:
             root = outside.rpartition("/")[0] if outside else self.root
             self._protections[outside] = self._protected.protection(root)
@@ -445,7 +445,7 @@ def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | No
 
 
 def _replace(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
-    """Replace a file, or write into one that is a mount point or in a folder that stays as it is.
+    """Replace a file, or write into one that is a mount point or in a folder that stays unchanged.
 
     Raises:
         OSError: it cannot be written.

@@ -28,7 +28,7 @@ from internal.workspace_changes.restoration import ChangedSince, restore
 from internal.workspace_changes.walk import walk
 
 MAX_COUNT_SECONDS = 3.0
-"""How long the lines of changes are counted after a walk; of the others no lines are known."""
+"""Time limit of counting changed lines after a walk; the other counts stay unknown."""
 MAX_DIFF_CHARACTERS = 400_000
 _MAX_COMPARED = 4_000_000
 """Pairs of lines that are compared to count the changed ones."""
@@ -38,11 +38,11 @@ _MAX_DIGITS = 18
 
 
 class WorkspaceChangeLog:
-    """Records what runs change in their workspaces.
+    """Records the changes that runs make in their workspaces.
 
     Args:
         folder: the folder that has the records.
-        protected: the files of Larkspur itself, which are never looked at.
+        protected: the files of Larkspur itself, which are never read.
     """
 
     def __init__(self, folder: Path, protected: ProtectedPaths) -> None:
@@ -59,11 +59,11 @@ class WorkspaceChangeLog:
         skipped: frozenset[str] = frozenset(),
         has_ended: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Take what is in a workspace now as the state before a run, or before more of its calls.
+        """Store the content of a workspace as the state before a run, or before more of its calls.
 
-        What changed since the last walk belongs to the runs that are open, also to this one if it
-        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
-        read, those of all files if it is None.
+        Changes since the last walk belong to the open runs, including this one if it began before.
+        Runs for which `has_ended` is true are closed. Only the contents of the files `named` are
+        read; all contents if it is None.
 
         Raises:
             StoreUnavailable: the folder cannot be read, or nothing can be stored.
@@ -83,9 +83,9 @@ class WorkspaceChangeLog:
         *,
         skipped: frozenset[str] = frozenset(),
     ) -> FileChanges:
-        """Record what changed since `begin`, and return all changes of a run.
+        """Record the changes since `begin`, and return all changes of a run.
 
-        Later changes are not those of the run.
+        Later changes do not belong to the run.
 
         Raises:
             StoreUnavailable: the folder cannot be read, or nothing can be stored.
@@ -233,7 +233,7 @@ class WorkspaceChangeLog:
     def _update(
         self, root: str, records: WorkspaceRecords, skipped: frozenset[str], reads: Selection
     ) -> None:
-        """Walk a workspace and record what changed since the last walk for all open runs."""
+        """Walk a workspace and record the changes since the last walk for all open runs."""
         began = time.time_ns()
         was_complete, last_ns = records.last_walk()
         open_runs = records.open_runs()
@@ -257,7 +257,7 @@ class WorkspaceChangeLog:
                 f"The workspace cannot be looked through: {error.strerror or error}"
             ) from error
         gone = compared.gone(report)
-        # what is in another folder was not made by a run
+        # files in another folder were not made by a run
         changes = {} if was_replaced else compared.changes
         if open_runs:
             load_git_contents(changes, GitContents(root), records)
@@ -309,7 +309,7 @@ def _mode_lines(change: ChangeRecord) -> str:
 
 
 def _text(content: bytes) -> str | None:
-    """Return a content as text, None for a binary one."""
+    """Return a content as text, None if it is binary."""
     return None if b"\0" in content[:_BINARY_BYTES] else content.decode("utf-8", "replace")
 
 
@@ -374,6 +374,6 @@ def _view(change: ChangeRecord, key: str) -> FileChange:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as text: bytes that are no UTF-8, and line breaks, as escapes."""
+    """Return a path as text: bytes that are not UTF-8, and line breaks, as escapes."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -19,15 +19,15 @@ Selection = Callable[[str, bool], bool]
 
 
 class WalkComparison:
-    """The files that one walk finds, compared with those of the walk before it.
+    """Compares the files of one walk with the files of the walk before it.
 
     Args:
         records: the stored walk.
         git: contents that need not be read, because a repository has them.
         reads: whether the content of a file is read.
-        last_ns: when the last walk began, in ns since 1970.
-        was_complete: whether the last walk looked at everything.
-        has_open_runs: whether the changes are those of runs.
+        last_ns: the start of the last walk, in ns since 1970.
+        was_complete: whether the last walk covered everything.
+        has_open_runs: whether the changes belong to runs.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WalkComparison:
         self._reader = ContentReader(records.keep, records.kept_bytes())
 
     def visit(self, entry: FoundEntry) -> None:
-        """Compare an entry with what was known of it."""
+        """Compare an entry with its recorded state."""
         path, identity = entry.path, identity_of(entry.status)
         known = self._known.get(path)
         is_changed = known is None or known.identity != identity
@@ -95,7 +95,7 @@ class WalkComparison:
         status = entry.status
         if not stat.S_ISREG(status.st_mode):
             return self._reader.read(entry.folder, entry.name, entry.path, status)
-        # what a run changed is kept here: the repository need not keep it
+        # files that a run changed are kept here: the repository need not keep them
         may_rely = not (is_changed and self._has_open_runs) and not is_secret(entry.path)
         if may_rely and (name := self._git.content(entry.path, status)):
             return _unread(entry)._replace(content=name)

@@ -14,7 +14,7 @@ MAX_KEPT_FILE_BYTES = 1_000_000
 MAX_KEPT_BYTES = 256_000_000
 """Bytes of one workspace that are kept, before compression."""
 MAX_READ_SECONDS = 10.0
-"""How long one walk reads files. Those that are left are read by the next."""
+"""Time for which one walk reads files. The next one reads the remaining files."""
 
 _SECRET_NAMES = (
     ".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc",
@@ -56,7 +56,7 @@ def is_secret(path: str) -> bool:
 
 
 def identity_of(status: os.stat_result) -> str:
-    """Return what changes with the content of a file."""
+    """Return a value that changes with the content of a file."""
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
@@ -127,7 +127,7 @@ def read_file(folder: int, name: str, limit: int) -> tuple[bytes | None, os.stat
     The content is None if it has more than `limit` bytes.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
     try:
@@ -136,7 +136,7 @@ def read_file(folder: int, name: str, limit: int) -> tuple[bytes | None, os.stat
             raise OSError(f"{name} is not a regular file")
         if status.st_size > limit:
             return None, status
-        # one byte more: a file may have grown, and those of some file systems have no size
+        # one byte more: a file may have grown, and files of some file systems have no size
         content = os.read(descriptor, status.st_size + 1)
         while len(content) > status.st_size and len(content) <= limit:
             piece = os.read(descriptor, limit + 1 - len(content))

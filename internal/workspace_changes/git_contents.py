@@ -1,8 +1,8 @@
 """Contents that a git repository has already: they need not be read and kept again.
 
-The index of the repository says which tracked files are as they were committed, or added. It is a
-copy of the index that is read, by git in a repository of our own: nothing that the repository
-configures runs.
+The index of the repository shows which tracked files are unchanged since they were committed or
+added. It is a copy of the index that is read, by git in a repository of our own: nothing that the
+repository configures runs.
 """
 
 import os
@@ -63,7 +63,7 @@ class GitContents:
         return f"git:{known.blob}"
 
     def load(self, wanted: Mapping[str, str]) -> dict[str, tuple[bytes | None, str]]:
-        """Return the contents with these names and their hashes, None for those that are gone."""
+        """Return the contents with these names (None if missing) and their hashes."""
         if not wanted:
             return {}
         blobs = sorted({name.removeprefix("git:") for name in wanted.values()})

@@ -93,7 +93,7 @@ class ChangeFolder:
     def open(self, root: str, *, for_reading: bool = False) -> Iterator["WorkspaceRecords"]:
         """Open the records of a workspace in one transaction, which no other process shares.
 
-        `for_reading` waits for none that is being written.
+        `for_reading` does not wait for a transaction that writes.
 
         Raises:
             StoreUnavailable: they cannot be read or written.
@@ -146,7 +146,7 @@ class ChangeFolder:
             return []
 
     def remove_session(self, session_id: str) -> None:
-        """Remove the changes of a session, and a workspace of which nothing else is known.
+        """Remove the changes of a session, and a workspace without other records.
 
         Raises:
             StoreUnavailable: they cannot be removed.
@@ -251,7 +251,7 @@ class WorkspaceRecords:
         )
 
     def open_run(self, run_id: str, session_id: str) -> None:
-        """Record that the changes from now on are those of a run, too."""
+        """Record that the changes from now on also belong to a run."""
         self._connection.execute(
             "INSERT INTO runs (run_id, session_id, is_open) VALUES (?, ?, 1)"
             " ON CONFLICT (run_id) DO UPDATE SET is_open = 1",
@@ -259,11 +259,11 @@ class WorkspaceRecords:
         )
 
     def close_run(self, run_id: str) -> None:
-        """Record that later changes are not those of a run."""
+        """Record that later changes do not belong to a run."""
         self._connection.execute("UPDATE runs SET is_open = 0 WHERE run_id = ?", (run_id,))
 
     def note_limits(self, run_id: str, *, omitted: int, is_complete: bool) -> None:
-        """Record what a walk of a run has left out."""
+        """Record the omissions of a walk of a run."""
         self._connection.execute(
             "UPDATE runs SET omitted = omitted + ?, is_complete = is_complete AND ?"
             " WHERE run_id = ?",
@@ -308,10 +308,10 @@ class WorkspaceRecords:
     def save_changes(
         self, run_id: str, changes: dict[str, tuple[WatchedFileState, WatchedFileState]]
     ) -> int:
-        """Store what changed since the last walk as changes of a run.
+        """Store the changes since the last walk as changes of a run.
 
-        The state before a run stays what it was at first. Returns how many are not stored, because
-        the run has too many.
+        The state before a run is kept as first recorded. Returns the number of changes that are not
+        stored, because the run has too many.
         """
         known = {each.path: each for each in self.changes_of_run(run_id)}
         count, omitted = len(known), 0

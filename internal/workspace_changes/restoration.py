@@ -26,7 +26,7 @@ def restore(root: int, change: ChangeRecord, before: bytes) -> WatchedFileState:
     """Give a file below an open folder the state before a change; return that state.
 
     `before` is the content of the file, or where a link leads. A file that is in that state already
-    is left alone: an earlier attempt was killed before it could say so.
+    is left alone: an earlier attempt was killed before it could record that.
 
     Raises:
         ChangedSince: the file changed after the change; nothing was written.

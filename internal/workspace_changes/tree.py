@@ -34,7 +34,7 @@ class OpenWorkspaceTree:
         self._protected = protected
 
     def entries(self, root: str, path: str) -> TreePage:
-        """Return what is in a folder, folders first. `path` "" is the workspace.
+        """Return the entries of a folder, folders first. `path` "" is the workspace.
 
         Raises:
             NotFound: there is no such folder.
@@ -145,7 +145,7 @@ def _parts(path: str) -> list[str]:
     """Return the names in a path.
 
     Raises:
-        NotFound: it leads elsewhere, or is no path.
+        NotFound: it leads elsewhere, or is not a path.
     """
     parts = path.split("/") if path else []
     try:
@@ -168,7 +168,7 @@ def _opened(root: str, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _reported(path: str) -> Iterator[None]:
-    """Report what cannot be opened as not found."""
+    """Report a file or folder that cannot be opened as not found."""
     try:
         yield
     except OSError as error:

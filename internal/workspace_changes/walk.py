@@ -1,7 +1,7 @@
 """The files below an open folder, found without following any link.
 
-Commands may change the folder at any moment: every folder is opened below an open one, and what was
-found is a descriptor and a name in it, never a path.
+Commands may change the folder at any moment: every folder is opened below an open one, and an entry
+is a descriptor and a name in it, never a path.
 """
 
 import os
@@ -35,7 +35,7 @@ TEMPORARY_PREFIX = ".larkspur-"
 class FoundEntry(NamedTuple):
     """A regular file or a symbolic link: its name in an open folder, and its path from the root.
 
-    Bytes that are no UTF-8 are surrogates in `path`, as `os.fsdecode` makes them.
+    Bytes that are not UTF-8 are surrogates in `path`, as from `os.fsdecode`.
     """
 
     folder: int
@@ -45,7 +45,7 @@ class FoundEntry(NamedTuple):
 
 
 class WalkReport(NamedTuple):
-    """What a walk has not looked at.
+    """The omissions of a walk.
 
     `unread` are the paths of folders that were not entered. `is_complete` is False if a limit
     ended the walk.
@@ -64,7 +64,7 @@ def walk(
 ) -> WalkReport:
     """Pass every file and link below an open folder to `visit`.
 
-    Files of Larkspur itself, folders named in `SKIPPED_FOLDERS` and those at the paths `skipped`
+    Files of Larkspur itself, folders named in `SKIPPED_FOLDERS` and folders at the paths `skipped`
     are left out. An entry that is removed meanwhile is left out, too.
 
     Raises:
@@ -90,7 +90,7 @@ class _Walker:
         self._deadline = time.monotonic() + MAX_WALK_SECONDS
 
     def walk(self, folder: int, real: str, prefix: str, depth: int) -> None:
-        """Visit what is in an open folder and below it."""
+        """Visit the entries of an open folder and everything below it."""
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         if prefix and any(entry.name in FOLDER_MARKS for entry in entries):

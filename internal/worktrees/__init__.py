@@ -1,5 +1,5 @@
 """Worktrees of git repositories for subtasks.
 
-- `repository`: checks that a folder is a repository of its own, and reads what is needed of it
+- `repository`: checks that a folder is a repository of its own, and reads its state
 - `worktrees`: makes worktrees, and takes their changes over
 """

@@ -41,7 +41,7 @@ def check_repository(folder: str) -> None:
     """Check that the root of a repository is a folder, with everything in it.
 
     Raises:
-        InvalidRequest: it is not; the sentence says what it is.
+        InvalidRequest: it is not; the sentence describes the folder.
     """
     root = Path(folder)
     named = truncate(folder, 200)
@@ -88,7 +88,7 @@ def read_repository(folder: str) -> Repository:
     """Return the repository whose root is a folder.
 
     Raises:
-        InvalidRequest: it is none, or has no commit.
+        InvalidRequest: it is not a repository, or has no commit.
     """
     check_repository(folder)
     variables = {"GIT_DIR": f"{folder}/.git"}

@@ -40,7 +40,7 @@ _PATCH = ("-p", "--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What is known of a worktree, in a file beside it that no tool opens."""
+    """The record of a worktree, in a file beside it that no tool opens."""
 
     repository: str
     base: str
@@ -61,7 +61,7 @@ class GitWorktrees:
     """Makes worktrees and takes their changes over; see `Worktrees`."""
 
     def describe(self, repository: str, /) -> str:
-        """Return a sentence about what a worktree of a folder will begin with."""
+        """Return a sentence about the initial content of a worktree of a folder."""
         found = read_repository(repository)
         return (
             f"The worktree starts at commit {found.head[:_SHORT_HASH]} (HEAD);"
@@ -101,7 +101,7 @@ class GitWorktrees:
         return "" if record is None else record.objects
 
     def collect(self, folder: str, /) -> WorktreeChanges | None:
-        """Commit what is in a worktree now to its branch in the repository; None for no change."""
+        """Commit the content of a worktree to its branch in the repository; None if unchanged."""
         record = _read_record(folder)
         if record is None or not Path(folder).is_dir():
             raise Conflict("The worktree is gone.", reason_code="worktree_gone")
@@ -126,11 +126,11 @@ class GitWorktrees:
         return tuple(os.fsdecode(row.split(b"\t", 2)[2]) for row in listed.split(b"\0") if row)
 
     def apply(self, repository: str, patch: bytes, /) -> None:
-        """Change the files of a repository as a patch says."""
+        """Apply a patch to the files of a repository."""
         _apply(repository, patch)
 
     def release(self, folder: str, /) -> None:
-        """Remove the branch of a worktree and what is known of it."""
+        """Remove the branch and the record of a worktree."""
         record = _read_record(folder)
         if record is not None:
             with suppress(GitFailed, InvalidRequest, OSError):
@@ -140,7 +140,7 @@ class GitWorktrees:
 
 
 def _apply(repository: str, patch: bytes, *options: str) -> bytes:
-    """Run `git apply`, which changes all files of a patch or none, and return what it prints.
+    """Run `git apply`, which changes all files of a patch or none, and return its output.
 
     Raises:
         InvalidRequest: the folder is not a repository.
@@ -193,10 +193,10 @@ def _fill(folder: Path, source: Repository, branch: str) -> None:
 
 
 def _stage(folder: str, own: Mapping[str, str], base: str) -> tuple[str, ...]:
-    """Put the files of a worktree into the index; return sentences about what is left out.
+    """Put the files of a worktree into the index; return sentences about omissions.
 
-    Repositories in the worktree are left out, and not entered: git would run what they configure.
-    The submodules of the commit stay as they are.
+    Repositories in the worktree are left out, and not entered: git would run the programs that they
+    configure. The submodules of the commit stay unchanged.
     """
     _run("read-tree", base, variables=own)
     submodules = _submodules(own)
@@ -275,7 +275,7 @@ def _delete_branch(record: _Record) -> None:
 
 
 def _branch_commit(record: _Record) -> str:
-    """Return the commit that the branch of a worktree names in the repository, "" for none."""
+    """Return the commit of a worktree's branch in the repository, "" if it does not exist."""
     git = Repository(record.repository, record.base).git_folder
     try:
         return _line(

@@ -247,7 +247,7 @@ def _normalize_recovery(answer: AnswerInput) -> AnswerInput:
 def _rules(
     question: Question, approved: Sequence[ApprovalItem], wanted: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the rules that an approval adds: those of the answer, else all offered ones."""
+    """Return the rules that an approval adds: the rules in the answer, else all offered ones."""
     without_rule = next((call for call in approved if not call.rules), None)
     if without_rule is not None and not wanted:
         raise InvalidRequest(

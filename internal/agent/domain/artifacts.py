@@ -60,7 +60,7 @@ class Artifact(msgspec.Struct, frozen=True):
 class ArtifactFilter(NamedTuple):
     """Which artifacts a list contains. `text` is part of the name or the caption, in any case.
 
-    `versions`: also those versions of a name that a newer one replaced.
+    `versions`: including the versions of a name that a newer one replaced.
     """
 
     session_id: SessionId | None = None
@@ -86,7 +86,7 @@ class ManifestEntry(msgspec.Struct, frozen=True):
 
 
 def names_file(text: str, path: str) -> bool:
-    """Return True if a text contains the name of a file, as it is or in the form of an address."""
+    """Return True if a text contains the name of a file, unchanged or in the form of an address."""
     name = posixpath.basename(path)
     return name in text or quote(name) in text
 
@@ -187,8 +187,8 @@ _PICTURE_STARTS: dict[str, tuple[bytes, ...]] = {
 def media_type_of(name: str, head: bytes) -> str:
     """Return the media type of a file by its extension and its first bytes.
 
-    A file whose bytes are not those of the picture that its name promises is of unknown type. One
-    without a known extension is plain text if its first bytes are.
+    A picture extension without the matching first bytes gives the unknown type. A file without a
+    known extension is plain text if its first bytes are.
     """
     media_type = _known_type(name)[1]
     starts = _PICTURE_STARTS.get(media_type)
@@ -216,7 +216,7 @@ def _known_type(name: str) -> tuple[ArtifactType, str]:
 
 @cache
 def _standard_types() -> mimetypes.MimeTypes:
-    """Return Python's own table. Making one reads also those of the system: 5 ms."""
+    """Return Python's built-in table, without the system's, which takes 5 ms to read."""
     return mimetypes.MimeTypes(filenames=())
 
 
@@ -231,11 +231,11 @@ def _is_text(head: bytes) -> bool:
 
 
 def display_name(path: str) -> str:
-    """Return the path of a file as people see it, in at most `MAX_NAME_BYTES` bytes.
+    """Return the path of a file for display, in at most `MAX_NAME_BYTES` bytes.
 
-    Invisible characters, also those that turn the direction of text, become `_`; the middle of a
-    name that is too long is left out. Different paths have different names: a changed one ends in
-    part of the hash of the path, before its extension.
+    Invisible characters, including those that change the direction of text, become `_`; the middle
+    of a name that is too long is left out. Different paths have different names: a changed name
+    ends in part of the hash of the path, before its extension.
     """
     name = "".join("_" if is_invisible(char) and char != " " else char for char in path)
     if name == path and len(name.encode()) <= MAX_NAME_BYTES and name == name.strip():

@@ -27,7 +27,7 @@ class CapabilityState(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, states: Mapping[str, StoredState]) -> Self | None:
-        """Return this state among those of a run.
+        """Return this state among the states of a run.
 
         Raises:
             StoreCorrupt: a field has another type.

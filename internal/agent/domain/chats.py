@@ -37,12 +37,12 @@ _EDIT = "edit:"
 
 
 def edit_id(message_id: str, version: str) -> str:
-    """Return the id under which an edit of a message is stored; `version` tells its edits apart."""
+    """Return the id under which an edit of a message is stored; `version` identifies the edit."""
     return f"{_EDIT}{message_id}:{version}"
 
 
 def edited_message_id(message_id: str) -> str:
-    """Return the id of the message that is edited; that of any other message is itself."""
+    """Return the id of the edited message; other ids are returned unchanged."""
     if not message_id.startswith(_EDIT):
         return message_id
     return message_id.removeprefix(_EDIT).partition(":")[0]
@@ -52,13 +52,13 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     """A message to a chat, such as the reply to a run.
 
     `key` is unique and stable: every attempt to send the message uses it. `reply_to` is the message
-    to answer, "" for none. `stop_reason` and `error` tell how a run ended and are unset for other
-    messages. With a `question_id` the message is that question or, when the key ends in `:closed`,
-    the notice that the question was settled. The `chat_id` of a copy of a question is the id of its
-    recipient: the message goes to the direct chat of that user.
+    to answer, "" for no reply. `stop_reason` and `error` describe the end of a run and are unset
+    for other messages. With a `question_id` the message is that question or, when the key ends in
+    `:closed`, the notice that the question was settled. The `chat_id` of a copy of a question is
+    the id of its recipient: the message goes to the direct chat of that user.
 
-    A message with `attachments` is those files: one as a picture or a file, several as a ZIP
-    archive. Its `body` names them in words.
+    A message with `attachments` consists of these files: one as a picture or a file, several as a
+    ZIP archive. Its `body` names them in words.
     """
 
     key: str
@@ -158,9 +158,9 @@ class OutgoingState(NamedTuple):
 class AcceptedMessage(NamedTuple):
     """A message that was accepted and not processed, and the attempts to process it.
 
-    `attempts` counts those that began, except where the processing was stopped or a service could
-    not be reached. The next one is due at `next_attempt` (RFC 3339, "" for now). `failure` is why
-    the last one failed, "" if it has no outcome.
+    `attempts` counts the started attempts, except where the processing was stopped or a service
+    could not be reached. The next one is due at `next_attempt` (RFC 3339, "" for now). `failure` is
+    the reason why the last one failed, "" if it has no outcome.
     """
 
     message: InboundMessage
@@ -177,7 +177,7 @@ class AcceptedMessage(NamedTuple):
 class MessageMark(NamedTuple):
     """A reaction of the bot on a message that a run received, by its id in the channel.
 
-    `is_done`: the message was carried out, so that a last reaction says so.
+    `is_done`: the message was carried out, so that a last reaction shows it.
     """
 
     number: int
@@ -189,7 +189,7 @@ class MessageMark(NamedTuple):
 class UnprocessedMessage(NamedTuple):
     """A received message that was set aside at `failed` because it cannot be processed.
 
-    `text` is what the person wrote, "" if unknown.
+    `text` is the text of the person, "" if unknown.
     """
 
     number: int
@@ -203,7 +203,7 @@ class UnprocessedMessage(NamedTuple):
 class UnsentMessage(NamedTuple):
     """An outgoing message that was given up. `unconfirmed`: it may have been sent.
 
-    `instruction` is the task that it belongs to, "" for none.
+    `instruction` is the task that it belongs to, "" without a task.
     """
 
     number: int
@@ -245,7 +245,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxBacklog(NamedTuple):
-    """How many messages of an account wait too long, and how many were given up recently."""
+    """Counts of an account's messages that wait too long, or were given up recently."""
 
     waiting: int
     given_up: int

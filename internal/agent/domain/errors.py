@@ -166,13 +166,13 @@ RefusalKind = Literal[
 
 
 class Refusal(NamedTuple):
-    """What a server refused, as far as it says so.
+    """A refusal of a server, as far as its answer is understood.
 
-    `name` is that of the tool, field or call. Of a content filter it is the role of the refused
-    message ("user" is the newest, "history" one before it, "assistant" the reply) or a part of its
-    text. `number` counts tools or messages from 0, as the server does. `limit` is the largest
-    number, size or length that it takes. `change` is what a request has to have instead, in the
-    terms of `internal/model_providers/dialect.py`.
+    `name` is the name of the tool, field or call. For a content filter it is the role of the
+    refused message ("user" is the newest, "history" one before it, "assistant" the reply) or a part
+    of its text. `number` counts tools or messages from 0, as the server does. `limit` is the
+    largest number, size or length that the server accepts. `change` describes the change that a
+    request needs, in the terms of `internal/model_providers/dialect.py`.
     """
 
     kind: RefusalKind
@@ -208,8 +208,8 @@ MESSAGE_FILTERED_CODE = "model_message_filtered"
 class ModelError(LarkspurError):
     """The model call failed. `code` is the `error_code` of `workflow.result.final`.
 
-    It is that of the refusal, if that has one, else that of the class. `detail` is for the log: the
-    words of the provider, with addresses and request ids.
+    The code comes from the refusal, if that has one, else from the class. `detail` is for the log:
+    the provider's message, with addresses and request ids.
     """
 
     default_code: ClassVar[str] = "model_error"
@@ -221,13 +221,13 @@ class ModelError(LarkspurError):
 
     @property
     def code(self) -> str:
-        """What kind of error it is, for programs."""
+        """The kind of error, for programs."""
         known = None if self.refusal is None else CODES.get(self.refusal.kind)
         return known or self.default_code
 
     @property
     def detail(self) -> str:
-        """What the log says, with every secret masked."""
+        """The detail for the log, with every secret masked."""
         return self._detail
 
     @detail.setter
@@ -249,7 +249,7 @@ class ModelKeyRejected(ModelError):
 class ModelUnavailable(ModelError):
     """The model could not be reached or stayed overloaded; the run can be resumed.
 
-    `retry_after` is the wait in seconds that the provider requests, None if it does not say.
+    `retry_after` is the wait in seconds that the provider requests, None if it is unknown.
     """
 
     default_code: ClassVar[str] = "model_unavailable"

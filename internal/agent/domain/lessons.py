@@ -1,4 +1,4 @@
-"""Lessons: what a model server refused once, kept so that it is not sent again."""
+"""Lessons: refusals of model servers, kept so that the same request is not sent again."""
 
 from typing import Any, NamedTuple
 
@@ -9,10 +9,10 @@ MAX_WORDS = 500
 
 
 class LessonKey(NamedTuple):
-    """What a lesson is about. A newer lesson with the same key replaces an older one.
+    """Subject of a lesson. A newer lesson with the same key replaces an older one.
 
-    `model` is "" where the lesson holds for all models of the address. `name` is that of a tool or
-    field, "" if there is none.
+    `model` is "" if the lesson applies to all models of the address. `name` is the name of a tool
+    or field, "" if there is none.
     """
 
     provider: str
@@ -23,18 +23,18 @@ class LessonKey(NamedTuple):
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal of a model server, and what its requests have been like since.
+    """A refusal of a model server, and the change to its requests since.
 
     Attributes:
         provider: the provider of the settings.
         address: the base URL of the server.
         model: the model; "" for all models of the address.
-        kind: what was refused, a `RefusalKind`.
-        name: that of a tool or field, "" if there is none.
-        change: what requests have instead, in the terms of the dialect of the server.
-        words: what the server said, shortened.
+        kind: the refused part, a `RefusalKind`.
+        name: the name of a tool or field, "" if there is none.
+        change: the changed parts of requests, in the terms of the dialect of the server.
+        words: the message of the server, shortened.
         version: the version that the server stated, "" if it states none.
-        learned: when it was learned, RFC 3339.
+        learned: the time of the refusal, RFC 3339.
     """
 
     provider: str
@@ -49,5 +49,5 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> LessonKey:
-        """What the lesson is about."""
+        """The subject of the lesson."""
         return LessonKey(self.provider, self.address, self.model, self.kind, self.name)

@@ -116,7 +116,7 @@ def user_message(text: str, images: Iterable[Image] = ()) -> Message:
 
 
 def without_refused(message: Message) -> Message:
-    """Return a message as it is sent: a note in place of the words of a person that were refused.
+    """Return the sent form of a message: a note in place of refused words of a person.
 
     Of a refused run nothing else is left.
     """
@@ -150,7 +150,7 @@ def _depends_on_origin(message: Message) -> bool:
 
 
 def _without_origin(message: Message) -> Message:
-    """Return the message without what goes back to no model but its own."""
+    """Return the message without the parts that only their own model gets back."""
     parts: list[Part] = []
     for part in message.parts:
         match part:
@@ -239,7 +239,7 @@ def text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def opaque_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return what a provider wants to see again of an answer without calls: not its thinking."""
+    """Return the opaque parts of an answer without calls that the provider expects back."""
     found = (
         storable_opaque(part.opaque) for part in parts if isinstance(part, Thinking) and part.opaque
     )

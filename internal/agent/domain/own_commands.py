@@ -34,7 +34,7 @@ class OwnCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_commands(text: str, commands: Sequence[OwnCommand]) -> str:
-    """Return what the model reads of a message with the commands before it."""
+    """Return the text of a message for the model, with the commands before it."""
     return text + "".join(map(_block, commands))
 
 

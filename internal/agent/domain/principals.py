@@ -31,7 +31,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))
-"""Anyone who has the local token or can open the data folder."""
+"""The principal of anyone with the local token or access to the data folder."""
 
 OWNER_NAME = "the owner"
 """The local owner in sentences that others read too; where only the owner reads, it is "you"."""

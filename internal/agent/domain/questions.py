@@ -20,7 +20,7 @@ Grant = Literal["once", "session", "rule"]
 """The scope of an approval of calls: these calls, the session, or permanently."""
 
 Audience = Literal["owner", "operators", "asker"]
-"""Who may answer: the owner, operators, or also the person who submitted the task."""
+"""People who may answer: the owner, operators, or also the person who submitted the task."""
 
 Action = Literal["create", "change", "read", "run", "fetch", "trust", "use"]
 """What a call does: with a file, a command or an address; with `trust` the agent follows something
@@ -99,15 +99,15 @@ class Question(msgspec.Struct, frozen=True):
     """A question to a person.
 
     The Turn of the run asks it, except a `recovery` question: the run cannot continue by itself,
-    and a person decides whether it is tried again. `options` are answers to choose from, several
-    if `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
+    and a person decides whether it is tried again. `options` are answers to choose from, several if
+    `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
     `calls` are the calls of an approval question, `plan` is the plan of a plan question. `targets`
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
-    `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
-    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task
-    itself; `asker_number` and `asker_role` are its parts. `is_for_others`: when it was asked,
-    nobody in the chat of the task was allowed to answer it. Then `recipients`, users of the chat
-    service, get a copy in their direct chats.
+    `reason_code` is the reason why a run cannot continue, for other languages: an `error_code`, or
+    `crashed`. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for
+    the task itself; `asker_number` and `asker_role` are its parts. `is_for_others`: when it was
+    asked, nobody in the chat of the task was allowed to answer it. Then `recipients`, users of the
+    chat service, get a copy in their direct chats.
     """
 
     id: QuestionId
@@ -196,18 +196,18 @@ def _approval_title(items: tuple[ApprovalItem, ...]) -> str:
 
 
 def count_actions(items: Iterable[ApprovalItem]) -> list[tuple[Action, int]]:
-    """Return how many calls do what, in the order of the first of each."""
+    """Return the number of calls with each action, in the order of the first of each."""
     return list(Counter(item.action for item in items).items())
 
 
 def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Question:
-    """Return the question what to do with a run that cannot continue; `reason` is a sentence."""
+    """Return the question about a run that cannot continue; `reason` is a sentence."""
     question_id = recovery_question_id(run_id, fence)
     return Question(question_id, "recovery", reason, reason_code=code)
 
 
 Refusal = Literal["person", "nobody", "changed"]
-"""Why an answer does not allow a call: it is no, there was none in time, or to another call."""
+"""Reason why an answer does not allow a call: it is no, too late, or for another call."""
 
 
 def refusal_of(item: ApprovalItem, answer: Answer, call_hash: str) -> Refusal | None:
@@ -242,8 +242,8 @@ QuestionStatus = Literal["open", "answered", "expired", "closed"]
 class QuestionRecord(NamedTuple):
     """A stored question and its state.
 
-    `principal` submitted the task, `chat` names the chat it was submitted in ("" for none) and
-    `audience` says who may answer. Instants are RFC 3339.
+    `principal` submitted the task, `chat` names the chat it was submitted in ("" without a chat)
+    and `audience` determines who may answer. Instants are RFC 3339.
     """
 
     question: Question

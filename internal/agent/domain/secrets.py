@@ -5,7 +5,7 @@ Every secret is registered where it is read or received: by the type of secret s
 (`LarkspurError`), an event (`encode_envelope`), a row (the database driver), a line of the log
 (`LineFormatter`), the reply of a model or the result of a tool call.
 
-A secret is found as it is, URL-quoted, escaped for JSON or HTML, and within base64. Values that
+A secret is found unchanged, URL-quoted, escaped for JSON or HTML, and within base64. Values that
 are too short, or a word such as `not-needed`, are not masked: that would damage other text.
 """
 
@@ -25,7 +25,7 @@ MASK = "•••"
 _ENCODED_MASK = MASK.encode()
 MIN_SECRET_CHARACTERS = 8
 MAX_ROTATED_SECRETS = 3
-"""How many values of a secret that is renewed are masked: the newest ones."""
+"""Number of masked values of a renewed secret: the newest ones."""
 
 _WORD = re.compile("[a-z_-]*")
 _FIRST_BASE64_CHARACTER = (0, 2, 3)  # the first that depends on the secret alone, by its position
@@ -143,6 +143,6 @@ def _forms(secret: str) -> Iterable[str]:
     yield from (escaped, json.dumps(escaped)[1:-1], escaped.replace("/", "\\/"))
     for offset, first in enumerate(_FIRST_BASE64_CHARACTER):
         padded = b"\0" * offset + secret.encode()
-        complete = len(padded) * 8 // 6  # the character after these depends on what follows
+        complete = len(padded) * 8 // 6  # the character after these depends on the following bytes
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             yield encode(padded).decode()[first:complete]

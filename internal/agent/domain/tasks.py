@@ -21,11 +21,11 @@ DEFAULT_ROLE = "a careful assistant that does real work with its tools"
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The role of the agent, stored with each task.
 
-    `description` and `keywords` say people what it is for. `prompt` are its instructions. `tools`
-    None grants every tool, otherwise only the named ones. `permission_mode` is the widest mode of
-    its tasks. `skills` None lets it load every skill. `delegates`: as a subtask it may create tasks
-    as well. What else is None is left to the settings. As JSON it has no members with a default
-    value.
+    `description` and `keywords` describe its purpose for people. `prompt` are its instructions.
+    `tools` None grants every tool, otherwise only the named ones. `permission_mode` is the widest
+    mode of its tasks. `skills` None lets it load every skill. `delegates`: as a subtask it may
+    create tasks as well. Other values that are None come from the settings. As JSON it has no
+    members with a default value.
     """
 
     name: str = "default"
@@ -174,15 +174,15 @@ NO_SHARE = Share("", 0)
 
 
 class RunSpec(msgspec.Struct, frozen=True):
-    """How a task runs. Fixed when the task is submitted and stored with it.
+    """Configuration of a task. Fixed when the task is submitted and stored with it.
 
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
     call that needs approval is denied. A question is open for `question_ttl_minutes`. `skills` are
     the names of the skills that it may load; None for all. With `own_folder` it works in a new
-    folder, apart from that of the session. `delegates`: it may create tasks, whose
-    ends are told as `report` says if it has ended before. `any_model`: its person may choose a
-    model. `time_zone` is that of the person, "" if it is not known. `instructions` are those of the
-    program that submits the task.
+    folder, apart from the session's. `delegates`: it may create tasks; `report` determines how
+    their ends are reported if it has ended before. `any_model`: its person may choose a model.
+    `time_zone` is the person's time zone, "" if unknown. `instructions` come from the program that
+    submits the task.
     """
 
     profile: Profile = Profile()
@@ -225,10 +225,10 @@ class Feedback(msgspec.Struct, frozen=True):
 class Task(msgspec.Struct, frozen=True):
     """A unit of work. Tasks of the same `lane` run one after the other.
 
-    `instruction` is what the person wrote. `prompt` is what the model reads: the instruction with
-    who wrote it and what it refers to; "" is the instruction alone. A subtask has a parent, and
+    `instruction` is the text of the person. `prompt` is the text for the model: the instruction
+    with its writer and its references; "" is the instruction alone. A subtask has a parent, and
     starts when the tasks `depends_on` are completed. `reports` are the ended subtasks that the task
-    tells the person about.
+    reports to the person.
     """
 
     id: TaskId
@@ -251,12 +251,12 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def is_subtask(self) -> bool:
-        """Whether a run created it. Its messages are not those of the conversation."""
+        """Whether a run created it. Its messages do not belong to the conversation."""
         return self.parent_task_id is not None
 
     @property
     def model_text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         return self.prompt or self.instruction
 
 
@@ -266,10 +266,10 @@ def may_control(principal: Principal, task: Task) -> bool:
 
 
 class TaskFilter(msgspec.Struct, frozen=True):
-    """Which tasks a list contains; None for no condition.
+    """Conditions of a task list; None is no condition.
 
-    `group` is what people look for: tasks that wait for a person, others that have not ended, or
-    ended ones. `parent` is the task that created them. Without `subtasks` those of runs are left
+    `group` is a group for people: tasks that wait for a person, others that have not ended, or
+    ended ones. `parent` is the task that created them. Without `subtasks`, tasks of runs are left
     out, unless `parent` names their creator.
     """
 
@@ -281,10 +281,11 @@ class TaskFilter(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(NamedTuple):
-    """What a list shows of the newest run of a task.
+    """List entry for the newest run of a task.
 
-    `parent` is the beginning of the instruction of the task that created it, "" for none; `files`
-    is the number of files that it made. `calls_not_run` counts its last calls if they were not run.
+    `parent` is the beginning of the instruction of the task that created it, "" without one;
+    `files` is the number of files that it made. `calls_not_run` counts its last calls if they were
+    not run.
     """
 
     run_id: RunId = RunId("")
@@ -334,10 +335,10 @@ class TaskWait(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True):
     """One execution of a task. `fence` is the epoch in which it may write.
 
-    `attempt` counts the starts since the run last made progress, `crashes` those of them that ended
-    because the process died. `terminal`: it belongs to the terminal process `owner`, and no other
-    process may claim it. `used_seconds` is its running time, without waiting. `subtask` is the
-    place of a run that another one created. `started` and `ended` are RFC 3339, "" for not yet.
+    `attempt` counts the starts since the run last made progress, `crashes` the starts among them
+    that ended because the process died. `terminal`: it belongs to the terminal process `owner`, and
+    no other process may claim it. `used_seconds` is its running time, without waiting. `subtask` is
+    the place of a run that another one created. `started` and `ended` are RFC 3339, "" for not yet.
     """
 
     id: RunId
@@ -394,12 +395,13 @@ class ClaimedTask(NamedTuple):
 class Session(msgspec.Struct, frozen=True):
     """A conversation. `owner` is the principal that it belongs to.
 
-    `scope` is what the conversation belongs to, such as a chat; its newest session is the current
-    one. "" for an independent session. `one_shot` is True while all its tasks were submitted by
-    `larkspur -p`. `ended` is when its newest ended run ended, `seen` when somebody last read it;
-    "" for never. `workspace` is the folder of its newest task, `permission_mode` its mode and
-    `plan_review` which of its plans were reviewed; a branch begins with those of its origin.
-    `forked_from` is the session that it was branched from, "" for none.
+    `scope` is the context of the conversation, such as a chat; the newest session of a scope is the
+    current one. "" for an independent session. `one_shot` is True while all its tasks were
+    submitted by `larkspur -p`. `ended` is the end of its newest ended run, `seen` the last time
+    that somebody read it; "" for never. `workspace` is the folder of its newest task,
+    `permission_mode` its mode and `plan_review` its selection of reviewed plans; a branch begins
+    with the values of its origin. `forked_from` is the session that it was branched from, "" if it
+    is not a branch.
     """
 
     id: SessionId
@@ -453,7 +455,7 @@ class SessionListFilter(msgspec.Struct, frozen=True):
 
 
 class SessionList(NamedTuple):
-    """A page of sessions. `next` is the session after which the next page starts, None for none."""
+    """A page of sessions. The next page starts after the session `next`, None at the end."""
 
     sessions: list[SessionSummary]
     next: SessionId | None

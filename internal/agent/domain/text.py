@@ -37,7 +37,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any, deepest: int = MAX_NESTING) -> Any:
-    """Return a JSON value without lone surrogates, and with None for NaN and infinity.
+    """Return a JSON value without lone surrogates; None replaces NaN and infinity.
 
     Raises:
         ValueError: the value is nested too deeply.

@@ -1,4 +1,4 @@
-"""Tool specifications: what the model may call, frozen when a run is prepared."""
+"""Specifications of tools for the model, frozen when a run is prepared."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -22,11 +22,11 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     """A tool as the model sees it. `parameters` is a JSON Schema object.
 
     An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
-    that permission rules apply to, `title` what people read in place of the name, by language. A
-    `sandboxed` tool changes and runs nothing except by commands in the sandbox. Results of a
-    `retained` one stay in the context when older ones are left out. `trusts` is the argument that
-    names what is trusted from then on: the owner must approve every such call, in every mode. Only
-    tasks from group chats are offered one that is `only_in_groups`.
+    that permission rules apply to, `title` its display names by language. A `sandboxed` tool
+    changes and runs nothing except by commands in the sandbox. Results of a `retained` one stay in
+    the context when older ones are left out. `trusts` is the argument that names the newly trusted
+    item: the owner must approve every such call, in every mode. A tool that is `only_in_groups` is
+    offered only to tasks from group chats.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def server_title(self) -> str:
-        """What people read in place of the name of a tool of an MCP server; "" for other tools."""
+        """The display name of an MCP server's tool; "" for other tools."""
         return next(iter(self.title.values()), "") if mcp_server(self.name) else ""
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:

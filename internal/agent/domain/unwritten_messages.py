@@ -8,11 +8,11 @@ from internal.agent.domain.messages import Message
 RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 UnwrittenKind = Literal["", "resumed", "report"]
-"""What people are told in place of a message that nobody wrote; "" for all others."""
+"""Kind of text shown in place of a message that nobody wrote; "" for all others."""
 
 
 def unwritten_kind(message: Message) -> UnwrittenKind:
-    """Return what people are told in place of a message, "" for one that was written."""
+    """Return the kind of text shown in place of a message, "" for a message that was written."""
     if message.role != "user":
         return ""
     if message.text.startswith(RESUME_PROMPT):

@@ -34,9 +34,9 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What a run used with all subtasks below it, and how many these are.
+    """The usage of a run with all subtasks below it, and their number.
 
-    `cost` is in US dollars, as far as prices are known; None if none is.
+    `cost` is in US dollars, as far as prices are known; None if no price is.
     """
 
     usage: Usage = Usage()
@@ -86,7 +86,7 @@ class Price(msgspec.Struct, frozen=True):
     cache_write: float = 0.0
 
     def cost(self, usage: Usage) -> float:
-        """Return what the usage costs in US dollars."""
+        """Return the cost of the usage in US dollars."""
         return (
             self.input * usage.input_tokens
             + self.output * usage.output_tokens
@@ -109,7 +109,7 @@ class PriceTable(msgspec.Struct, frozen=True):
         return None if known is None else self.prices[known]
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what the usage costs in US dollars, None without a price for the model."""
+        """Return the cost of the usage in US dollars, None without a price for the model."""
         price = self.price(model)
         return None if price is None else price.cost(usage)
 
@@ -141,12 +141,12 @@ class RunLimits(msgspec.Struct, frozen=True):
 
     @property
     def has_daily_limit(self) -> bool:
-        """Whether what the person used today must be known."""
+        """Whether today's usage of the person must be known."""
         return self.max_daily_cost is not None or self.max_daily_tokens is not None
 
 
 class PersonUsage(msgspec.Struct, frozen=True):
-    """What the tasks of a person used.
+    """The usage of a person's tasks.
 
     `cost` covers models with a known price, in US dollars, and `unpriced_tokens` the other models.
     """

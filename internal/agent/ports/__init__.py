@@ -10,6 +10,6 @@ Reading order:
 - `documents`: text of documents, size and scaling of pictures
 - `skills`: know-how that the model loads when it needs it
 - `instructions`: standing texts for the model
-- `fair_slots`: places in what all people share
+- `fair_slots`: places in resources that all people share
 - `runtime`: clock, processes, dispatcher and event listeners
 """

@@ -32,9 +32,9 @@ class StoredFile(NamedTuple):
 class Attachments(Protocol):
     """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`.
 
-    Every method that stores raises StoreUnavailable if the disk cannot be written, and what
-    `register` raises. Nothing was stored then. Every method raises FilesUnavailable if another
-    service stores the files and does not answer.
+    Every method that stores raises StoreUnavailable if the disk cannot be written, and any
+    exception of `register`. Nothing was stored then. Every method raises FilesUnavailable if
+    another service stores the files and does not answer.
     """
 
     async def put(
@@ -53,7 +53,7 @@ class Attachments(Protocol):
         max_bytes: int,
         register: RegisterUse | None = None,
     ) -> Attachment:
-        """Store what `chunks` yields; at most a few chunks are held in memory.
+        """Store the bytes of `chunks`; at most a few chunks are held in memory.
 
         Raises:
             FileTooLarge: there are more than `max_bytes`.
@@ -72,7 +72,7 @@ class Attachments(Protocol):
     ) -> Attachment:
         """Store an open regular file from its first byte, read once.
 
-        The hash is that of the stored bytes, also if the file changes meanwhile.
+        The hash always describes the stored bytes, even if the file changes meanwhile.
 
         Raises:
             FileTooLarge: it has more than `max_bytes`.
@@ -128,7 +128,7 @@ class Attachments(Protocol):
         ...
 
     async def remove_unfinished(self) -> None:
-        """Remove what killed processes left of files that they were storing."""
+        """Remove the incomplete files that killed processes left."""
         ...
 
     def stored(self, *, after: str = "") -> AsyncGenerator[StoredFile]:
@@ -196,7 +196,7 @@ class PartialUpload(Protocol):
     descriptor: int
 
     async def append(self, chunks: AsyncIterable[bytes], /) -> None:
-        """Add what is received.
+        """Append the received bytes.
 
         Raises:
             FileTooLarge: there are more bytes than allowed; the upload is discarded.
@@ -205,12 +205,12 @@ class PartialUpload(Protocol):
         ...
 
     def discard(self) -> None:
-        """Remove what was received."""
+        """Remove the received part."""
         ...
 
 
 class PartialUploads(Protocol):
-    """What was received of uploads that are not complete, by principal and announced SHA-256."""
+    """The received parts of incomplete uploads, by principal and announced SHA-256."""
 
     async def received(self, principal: str, sha256: str, /) -> int:
         """Return how many bytes of an upload are stored, 0 if there is none."""
@@ -221,10 +221,10 @@ class PartialUploads(Protocol):
     ) -> AbstractAsyncContextManager[PartialUpload]:
         """Continue an upload at `offset`, or start it with offset 0; one connection at a time.
 
-        What was received stays when the block fails, until `discard`.
+        The received part stays when the block fails, until `discard`.
 
         Raises:
-            Conflict: `offset` is not what is stored, or another connection sends the same file.
+            Conflict: `offset` is not the stored size, or another connection sends the same file.
             StoreUnavailable: the folder cannot be written.
         """
         ...

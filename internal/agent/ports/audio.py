@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 
 class Recording(NamedTuple):
-    """What a file with sound is, by its content; `seconds` is None if its length is unknown.
+    """Type of a file with sound, by its content; `seconds` is None if its length is unknown.
 
     `extension` is the usual one of the media type, without a dot.
     """
@@ -24,9 +24,9 @@ class Transcript(NamedTuple):
 
 
 class UnheardNotice(NamedTuple):
-    """What a person is told whose recordings nobody can hear, in that person's language.
+    """Notice for a person whose recordings cannot be transcribed, in that person's language.
 
-    `is_answer`: the message has no words, so that nothing else can be answered.
+    `is_answer`: the message has no words, so that the notice is the only possible answer.
     """
 
     text: str
@@ -46,9 +46,9 @@ class AudioReader(Protocol):
         ...
 
     def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
-        """Return what a recording is, None for another file. Reads at most a few hundred KB.
+        """Return the type of a recording, None if it is none. Reads at most a few hundred KB.
 
-        A file without a known signature is a recording if `media_type` is one of audio.
+        A file without a known signature is a recording if `media_type` is an audio type.
 
         Raises:
             OSError: it cannot be read.
@@ -59,14 +59,14 @@ class AudioReader(Protocol):
         """Return the words of a recording.
 
         Raises:
-            AudioNotTranscribed: there are none; the sentence says why.
+            AudioNotTranscribed: there are none; the message has the reason.
             OSError: the file cannot be read.
         """
         ...
 
     def unheard_notice(self, instruction: str, earlier: Sequence[str], /) -> UnheardNotice:
-        """Return what to tell a person as long as no service is configured.
+        """Return the notice for a person while no transcription service is configured.
 
-        `earlier` is what was written in the session before, the newest first.
+        `earlier` are earlier messages of the session, the newest first.
         """
         ...

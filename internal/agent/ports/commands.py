@@ -7,7 +7,7 @@ import msgspec
 from internal.agent.domain.ids import RunId, SessionId
 
 COMMAND_ID_PREFIX = "bg-"
-"""How the ids of background commands begin."""
+"""Prefix of the ids of background commands."""
 
 
 class BackgroundCommand(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class BackgroundCommands(Protocol):
     def of_session(self, session_id: SessionId) -> list[BackgroundCommand]:
         """Return the commands of a session that run or ended lately, oldest first.
 
-        Those of earlier processes with the same data folder are among them.
+        Commands of earlier processes with the same data folder are included.
         """
         ...
 

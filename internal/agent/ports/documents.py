@@ -7,10 +7,10 @@ import msgspec
 from internal.text_encodings.detection import TextEncoding
 
 FileForm = Literal["text", "picture", "document", "binary"]
-"""How a file is shown to a model: its characters, as a picture, its extracted text, or not."""
+"""Form of a file for a model: its characters, a picture, its extracted text, or none."""
 
 MAX_DOCUMENT_CHARACTERS = 30_000
-"""How many characters of a document are returned at a time."""
+"""Maximum number of characters of a document returned at a time."""
 
 
 class DocumentText(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class DocumentText(msgspec.Struct, frozen=True):
         parts: the number of pages, slides, sheets, chapters or entries; 1 if there are none.
         next_offset: where the following text begins, None at the end of the document.
         total: the number of characters of the whole text, None if counting them took too long.
-        encoding: the encoding of the file, None if its bytes are no text.
+        encoding: the encoding of the file, None if its bytes are not text.
     """
 
     text: str
@@ -49,15 +49,15 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """A web page as Markdown, and what it says about text that is elsewhere.
+    """A web page as Markdown, with its references to text that is elsewhere.
 
     Attributes:
         text: the main content below the title.
         has_text: False if there is nothing but the title.
         refresh: the address that the page leads on to, "" if it leads nowhere.
-        refresh_seconds: how long it is shown before.
+        refresh_seconds: the time for which it is shown before.
         scripts: the number of programs in it, which are not run.
-        without_scripts: what it says to readers who run none.
+        without_scripts: its text for readers who run none.
         frames: addresses of pages that it shows as parts of itself.
     """
 
@@ -97,7 +97,7 @@ class DocumentReader(Protocol):
         """Return the text from character `offset` on. Also reads plain text, but no pictures.
 
         Raises:
-            DocumentUnreadable: the file has no text that can be read; the sentence says why.
+            DocumentUnreadable: the file has no text that can be read; the message has the reason.
         """
         ...
 
@@ -107,7 +107,7 @@ class DocumentReader(Protocol):
         Of a PDF a page is returned, such as of a scanned one; pages are counted from 1.
 
         Raises:
-            DocumentUnreadable: it is no picture, or cannot be read; the sentence says why.
+            DocumentUnreadable: it is not a picture, or cannot be read; the message has the reason.
         """
         ...
 
@@ -117,6 +117,6 @@ class DocumentReader(Protocol):
         The charset is "" if the server declares none.
 
         Raises:
-            DocumentUnreadable: it cannot be converted; the sentence says why.
+            DocumentUnreadable: it cannot be converted; the message has the reason.
         """
         ...

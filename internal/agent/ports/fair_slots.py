@@ -1,4 +1,4 @@
-"""Places in what all people share, such as the processes that read documents."""
+"""Places in resources that all people share, such as the processes that read documents."""
 
 import asyncio
 from collections import Counter, deque
@@ -11,7 +11,7 @@ PERSON: ContextVar[str] = ContextVar("person", default="")
 
 
 class FairSlots:
-    """At most `count` places, of which a person has at most half; people who wait come in turn."""
+    """At most `count` places, at most half of them for one person; waiting people take turns."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -56,7 +56,7 @@ class FairSlots:
             del self._used[person]
 
     def _give(self) -> None:
-        """Give free places to those who wait; who gets one is the last next time."""
+        """Give free places to waiting people; who gets one is the last next time."""
         while (person := next(filter(self._is_next, self._waiting), None)) is not None:
             waiting = self._waiting.pop(person)
             self._count(person, 1)

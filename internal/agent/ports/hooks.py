@@ -1,4 +1,4 @@
-"""Hooks: programs and services of the operator that are asked or told about what happens."""
+"""Hooks: programs and services of the operator that are notified of events or decide about them."""
 
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -29,7 +29,7 @@ class HookQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended."""
+    """Outcome of a run."""
 
     stop_reason: str
     answer: str
@@ -37,12 +37,12 @@ class HookEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a hook reads, as JSON; fields without a value are left out.
+    """JSON input of a hook; fields without a value are left out.
 
     `cwd` is the workspace of the run, `chat` the name of the chat across channels, `person` the
-    principal whose task it is. `prompt` is the text of a message, and `tool_input` the arguments of
-    a call. The names are those of other agents where they have the field. `test` is true for an
-    example that a person has the hook asked about; nothing of it happens.
+    principal of the task. `prompt` is the text of a message, and `tool_input` the arguments of a
+    call. The names follow other agents where these have the field. `test` is true for an example
+    with which a person tries the hook; nothing in it happens.
     """
 
     hook_event_name: HookEvent
@@ -64,7 +64,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookNotes(NamedTuple):
-    """`context` is text for the model, "" for none; `problems` say which hooks failed and how."""
+    """`context` is text for the model, possibly ""; `problems` are sentences about failed hooks."""
 
     context: str = ""
     problems: tuple[str, ...] = ()
@@ -86,11 +86,11 @@ class Hooks(Protocol):
         ...
 
     async def after_call(self, given: HookInput, spec: ToolSpec, /) -> HookNotes:
-        """Show the result of a call to the hooks and return what they add for the model."""
+        """Show the result of a call to the hooks and return their additions for the model."""
         ...
 
     async def observe(self, given: HookInput, /) -> None:
-        """Tell the hooks of an event; what they answer has no effect."""
+        """Notify the hooks of an event; their answers have no effect."""
         ...
 
 

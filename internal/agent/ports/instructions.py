@@ -1,4 +1,4 @@
-"""Instructions: standing texts that a model follows besides its profile, and where they are kept.
+"""Instructions: standing texts that a model follows besides its profile, and their storage.
 
 They grant no permission and configure nothing.
 """
@@ -34,8 +34,8 @@ IgnoreReason = Literal["link", "no_file", "unreadable", "protected", "written", 
 class IgnoredFile(NamedTuple):
     """A file that is not followed; `reason` "no_folder" is the whole folder.
 
-    `name` is as that of an instruction, without invisible characters. The sentence is for the
-    owner: it may name paths of the machine.
+    `name` has the form of an instruction's name, without invisible characters. The sentence is for
+    the owner: it may name paths of the machine.
     """
 
     source: InstructionSource
@@ -56,7 +56,7 @@ class FoundInstructions(NamedTuple):
         return tuple(each.sentence for each in self.ignored)
 
     def with_chat(self, text: str) -> "FoundInstructions":
-        """Return these with the text of a chat, between those of the owner and of the folder."""
+        """Return these with the text of a chat between the owner's texts and the folder's."""
         owner = tuple(each for each in self.texts if each.source == "owner")
         others = self.texts[len(owner) :]
         return self._replace(texts=(*owner, Instruction("chat", text), *others))
@@ -72,9 +72,9 @@ class InstructionFiles(Protocol):
     """The instruction files of the owner and of a folder."""
 
     def read(self, workspace: str | None, /) -> FoundInstructions:
-        """Return the owner's file, then those from the repository's root down to the workspace.
+        """Return the owner's file, then the files from the repository's root down to the workspace.
 
-        Without a workspace it is only the owner's file. A missing file is no problem. At most the
-        bound of a file is read. Blocks: call it in a thread.
+        Without a workspace it is only the owner's file. A missing file is not a problem. At most
+        the bound of a file is read. Blocks: call it in a thread.
         """
         ...

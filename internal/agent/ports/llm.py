@@ -17,18 +17,18 @@ DEFAULT_MAX_OUTPUT_TOKENS = 8_192
 MAX_REPLY_CHARACTERS = 2_000_000
 """Far more than 128,000 tokens. A longer reply is cut, as if the model had reached its limit."""
 MISSING_IMAGE = "(an image that is not available)"
-"""What a model reads in place of an image that `ModelRequest.images` does not hold."""
+"""Text in place of an image that `ModelRequest.images` does not hold."""
 ToolChoice = Literal["auto", "none"]
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
     """A request to a model. The roles of `messages` alternate and start with `user`.
 
-    They are `RequestMessages` if their encodings are to be kept for later requests.
-    `images` holds the images of the messages in base64, by SHA-256; those that cannot be read are
-    missing. `origin` is the provider and the model that get it, as in `Message.origin`; with
-    fallbacks those that get it first, "" for the first of all. `found` are tools that are not
-    offered, but that the model knows: calls of them in its text are calls.
+    They are `RequestMessages` if their encodings are to be kept for later requests. `images` holds
+    the images of the messages in base64, by SHA-256, without the unreadable ones. `origin` is the
+    provider and the model of the request, as in `Message.origin`; with fallbacks the first of them,
+    "" for the first of all. `found` are tools that are not offered but known to the model: calls of
+    them in its text are calls.
     """
 
     model: str
@@ -39,7 +39,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     temperature: float | None = None
     patience_seconds: float = math.inf
-    """How long the call may be repeated while the model is overloaded or cannot be reached."""
+    """Time for which the call may be repeated while the model is overloaded or unreachable."""
     images: Mapping[str, str] = {}
     origin: str = ""
     found: tuple[ToolSpec, ...] = ()
@@ -95,9 +95,9 @@ class ModelResponse(msgspec.Struct, frozen=True):
 
     `stop` is "length" if the model reached `max_output_tokens`. A call whose arguments are not a
     JSON object, or may have been cut, has `malformed` set. `parts` may be empty. `origin` is the
-    provider and the model that answered, as in `Message.origin`. `instead_of` is the model that was
-    asked first and could not answer, "" if it did. `repairs` are the kinds of what the client
-    repaired in the calls.
+    provider and the model that answered, as in `Message.origin`. `instead_of` is the first
+    requested model if it could not answer, else "". `repairs` are the kinds of repairs that the
+    client made in the calls.
     """
 
     parts: tuple[Part, ...]

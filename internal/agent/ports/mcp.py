@@ -8,7 +8,7 @@ MAX_START_SECONDS = 600.0
 """The longest time that a server may be given to start."""
 
 LOGIN_URL_SECONDS = 600.0
-"""How long a person may take to sign in with a URL."""
+"""Time that a person has to sign in with a URL."""
 
 McpServerState = Literal[
     "offered", "not reviewed", "changed since its review", "disabled", "not usable"
@@ -77,7 +77,7 @@ class McpReviewReport(msgspec.Struct, frozen=True):
 class LoginAnswer(msgspec.Struct, frozen=True):
     """The parameters with which an authorization server sends a browser back.
 
-    `issuer` is the parameter `iss`. `error` is why there is no code.
+    `issuer` is the parameter `iss`. `error` is the reason why there is no code.
     """
 
     code: str
@@ -100,11 +100,11 @@ class McpReviews(Protocol):
     """All servers, for people who review them."""
 
     async def list_all(self) -> list[McpServerSummary]:
-        """Return all servers, also those that are not usable. Starts nothing."""
+        """Return all servers, including unusable ones. Starts nothing."""
         ...
 
     async def review(self, name: str, *, start: bool) -> McpReviewReport:
-        """Return what a person should know of a server. With `start` it lists its tools now.
+        """Return the review of a server. With `start` it lists its tools now.
 
         Raises:
             NotFound: there is no such server.
@@ -113,7 +113,7 @@ class McpReviews(Protocol):
         ...
 
     async def decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
-        """Accept the definition and tools with this hash, or withdraw what was accepted.
+        """Accept the definition and tools with this hash, or withdraw an acceptance.
 
         Raises:
             NotFound: there is no such server.

@@ -1,4 +1,4 @@
-"""What people review before it is offered to the model."""
+"""Items that people review before they are offered to the model."""
 
 from typing import NamedTuple
 

@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class ProcessIdentity(NamedTuple):
-    """A process, told apart from any other that has the same pid at another time or elsewhere.
+    """A process, distinguished from others that have the same pid at another time or elsewhere.
 
     Attributes:
         name: a unique name, such as `gateway-2ABc…`.
@@ -48,7 +48,7 @@ class ProcessIdentity(NamedTuple):
 
     @classmethod
     def parse(cls, owner: str) -> "ProcessIdentity | None":
-        """Return the process that an owner names, None for any other text."""
+        """Return the process that an owner names, None if it is any other text."""
         name, *rest = owner.split("/", len(cls._fields) - 1)
         if len(rest) != len(cls._fields) - 1 or not rest[0].isdecimal():
             return None

@@ -12,9 +12,9 @@ from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 class FileAccess(msgspec.Struct, frozen=True):
     """The files that a command sees besides the programs of the machine and its private home.
 
-    All paths are absolute; those that do not exist are ignored. The entry for the deepest folder
-    decides about a file. A path in no writable folder passes no symbolic link, else the command
-    does not start; `links` has those that do, each with the place to which it must lead.
+    All paths are absolute; missing ones are ignored. The entry for the deepest folder decides about
+    a file. A path outside the writable folders passes no symbolic link, else the command does not
+    start; `links` has the exceptions, each with its required target.
     """
 
     writable: tuple[str, ...] = ()
@@ -27,10 +27,10 @@ class SandboxCommand(msgspec.Struct, frozen=True):
 
     `stdin` is the content, or the descriptor of an open file, which is read on from its position.
     The commands of a session have one private home folder, which is empty at first. `environment`
-    are variables besides those that every command gets. Only a sandbox that isolates enforces
-    `access` and `network`. Later commands of the session reach the servers of one that `serves`.
+    are variables in addition to the standard ones. Only a sandbox that isolates enforces `access`
+    and `network`. Later commands of the session reach the servers of a command that `serves`.
     `stderr` is the descriptor of an open file for standard error; None joins it to the output. A
-    command that does not `writes` may delete files and write to none.
+    command without `writes` may delete files but not write to any.
     """
 
     argv: tuple[str, ...]
@@ -48,7 +48,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
 
 Runtime = Literal["python", "node", "bash"]
 RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
-"""The languages in which `run_code` runs programs, and what each needs of the sandbox."""
+"""The languages of `run_code`, with their requirements for the sandbox."""
 
 Resource = Literal["memory", "processes", "output", "disk", "connections"]
 
@@ -56,10 +56,10 @@ Resource = Literal["memory", "processes", "output", "disk", "connections"]
 class SandboxResult(msgspec.Struct, frozen=True):
     """The exit of a command. `exit_code` is negative after a signal.
 
-    `exceeded` is what it used more of than it may, `refused` the hosts that it tried to reach and
-    may not, as host:port. `refused_addresses` are those whose host is allowed, but whose address is
-    private, and `forbidden` those with an address that no setting allows. Only a sandbox that
-    isolates has bounds.
+    `exceeded` is the resource of which it used more than allowed, `refused` the hosts that it tried
+    to reach without permission, as host:port. `refused_addresses` have an allowed host but a
+    private address, and `forbidden` an address that no setting allows. Only a sandbox that isolates
+    has bounds.
     """
 
     exit_code: int
@@ -71,18 +71,19 @@ class SandboxResult(msgspec.Struct, frozen=True):
 
 
 class SandboxCapabilities(msgspec.Struct, frozen=True):
-    """What a sandbox does.
+    """Properties of a sandbox.
 
-    - `isolated`: a command changes and reads no file besides those of its `FileAccess` and of the
-      system, and reaches no network besides its `NetworkAccess` and no process of the machine
+    - `isolated`: a command changes and reads no file besides its `FileAccess` and the system, and
+      reaches no network besides its `NetworkAccess` and no process of the machine
     - `hosts`: it can let a command reach single hosts
     - `protects`: files that are read-only in a writable folder cannot be changed
     - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
       cannot be seen
-    - `bounds`: what the bounds of memory and processes hold for
-    - `bounded_together`: what all commands together are bounded in: memory, processes, processors
+    - `bounds`: the scope of the bounds of memory and processes
+    - `bounded_together`: the resources bounded for all commands together: memory, processes,
+      processors
     - `runtimes`: the languages whose programs commands find; all until the sandbox has been tried
-    - `read_only`: what every command may read besides the programs of the machine
+    - `read_only`: paths that every command may read besides the programs of the machine
     - `packages`: the Python packages that commands find, such as numpy==2.4.0
     - `path`: the PATH of commands, if they find the programs of this machine; "" if they do not
     """

@@ -99,15 +99,15 @@ class SkillReviews(Protocol):
     """All skills, for people who review them. Each method blocks: call it in a thread."""
 
     def within(self, workspace: str) -> "SkillReviews":
-        """Return the reviews of these skills and those of a working folder, an absolute path."""
+        """Return the reviews of these and a working folder's skills; the path is absolute."""
         ...
 
     def list_all(self) -> list[SkillSummary]:
-        """Return all skills, also those that are not usable."""
+        """Return all skills, including unusable ones."""
         ...
 
     def review(self, name: str) -> SkillReviewReport:
-        """Return what a person should know of a skill before it is offered to the model.
+        """Return the review of a skill, for a person who decides whether the model is offered it.
 
         Raises:
             NotFound: there is no such skill.
@@ -126,7 +126,7 @@ class SkillReviews(Protocol):
         ...
 
     def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
-        """Accept the files with this hash, or withdraw what was accepted. Return the skill.
+        """Accept the files with this hash, or withdraw an acceptance. Return the skill.
 
         Raises:
             NotFound, Conflict: as `check` does.
@@ -153,7 +153,7 @@ class Skills(Protocol):
     """The skills that a person has reviewed."""
 
     def describe(self, workspace: str, granted: Granted) -> SkillCatalogue:
-        """Return the skills that a run may load, also those of a working folder, an absolute path.
+        """Return the skills that a run may load, including a working folder's (an absolute path).
 
         Blocks: call it in a thread.
         """

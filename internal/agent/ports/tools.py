@@ -36,10 +36,11 @@ class CallContext(msgspec.Struct, frozen=True):
     """The context of a call. `workspace` is the absolute path of an existing folder.
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
-    but not from another thread. `network` and `outside` are what its commands reach. `spec` is
-    how its task runs. `reply` continues a call that raised `InputRequired`, `wait` one that raised
-    `TasksAwaited`. `principal` is who gave the task, and `is_private` is true if nobody else but
-    the owner reads its questions. `is_agreed` is true if a person agreed to exactly this call.
+    but not from another thread. `network` and `outside` are the hosts and files that its commands
+    reach. `spec` is the configuration of its task. `reply` continues a call that raised
+    `InputRequired`, `wait` a call that raised `TasksAwaited`. `principal` is the person who gave
+    the task; `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is
+    true if a person agreed to exactly this call.
     """
 
     session_id: SessionId
@@ -62,7 +63,7 @@ class InputRequired(LarkspurError):
     """A call needs values from people. It is run again with the same arguments and the reply.
 
     Args:
-        request: what is asked.
+        request: the requested values.
     """
 
     def __init__(self, request: InputRequest) -> None:
@@ -74,8 +75,8 @@ class TasksAwaited(LarkspurError):
     """A call waits for tasks. It is run again with the same arguments when some have ended.
 
     Args:
-        wait: which ones, and how long.
-        events: those of the call so far, stored with its wait.
+        wait: the tasks, and the maximum time.
+        events: the events of the call so far, stored with its wait.
     """
 
     def __init__(self, wait: TaskWait, events: tuple[Event, ...] = ()) -> None:
@@ -109,9 +110,9 @@ class SharedFiles(msgspec.Struct, frozen=True):
 class ToolOutcome(msgspec.Struct, frozen=True):
     """The outcome of a call: text and images for the model, and metadata for clients.
 
-    `attachments` are files for clients. `shared` are files for people; what became of them is added
-    to the text. `events` are those of the call, stored with its result, and `told_tasks` the
-    subtasks whose ends the text tells.
+    `attachments` are files for clients. `shared` are files for people; the result of sharing them
+    is added to the text. `events` are the events of the call, stored with its result, and
+    `told_tasks` the subtasks whose ends the text reports.
     """
 
     text: str
@@ -140,14 +141,14 @@ class WorkspaceFiles(Protocol):
 
         Raises:
             ToolError: a path leads outside, one of the rules `deny` forbids to read or share it, it
-                is no file that a tool may read, or it cannot be stored. Files before it may be
+                is not a file that a tool may read, or it cannot be stored. Files before it may be
                 stored; they are removed with the session.
         """
         ...
 
 
 class ToolSource(Protocol):
-    """A set of tools: the built-in ones, those for skills, or those of MCP servers.
+    """A set of tools: the built-in tools, the tools for skills, or the tools of MCP servers.
 
     The names of all sources differ.
     """
@@ -173,7 +174,7 @@ class ToolSource(Protocol):
         ...
 
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Return what a call would change in files now: a unified diff, or a note in [].
+        """Return the changes that a call would make to files: a unified diff, or a note in [].
 
         Nothing is changed. Bounded in time and size. Returns "" if the call changes no files or has
         no preview. Names and contents are not escaped: escape them for display.

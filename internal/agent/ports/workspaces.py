@@ -1,4 +1,4 @@
-"""Copies of workspaces, such as archives that travel between hosts, and what changed in them."""
+"""Copies of workspaces, such as archives that travel between hosts, and changes in them."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
@@ -14,17 +14,16 @@ class NotArchivable(LarkspurError):
 
 
 class PackedWorkspace(NamedTuple):
-    """What was packed. `left_out` are the paths that an archive cannot contain."""
+    """Result of packing. `left_out` are the paths that an archive cannot contain."""
 
     files: int
     left_out: tuple[str, ...] = ()
 
 
 class WorkspaceArchives(Protocol):
-    """Packs and unpacks what a session has on this host. All methods block.
+    """Packs and unpacks the files of a session on this host. All methods block.
 
-    The folder of a session has the versions of the archives that it is known to be equal to or
-    newer than.
+    The folder of a session records the archive versions that it equals or is newer than.
     """
 
     def versions(self, session_id: SessionId, /) -> frozenset[str]:
@@ -32,10 +31,10 @@ class WorkspaceArchives(Protocol):
         ...
 
     def add_version(self, session_id: SessionId, version: str, /) -> None:
-        """Record that the folder of a session is what an archive contains.
+        """Record that the folder of a session has the contents of an archive.
 
         Raises:
-            StoreUnavailable: this cannot be written.
+            StoreUnavailable: the record cannot be written.
         """
         ...
 
@@ -58,10 +57,10 @@ class WorkspaceArchives(Protocol):
         ...
 
     def unpack(self, session_id: SessionId, descriptor: int | None, version: str, /) -> None:
-        """Replace the files of a session by those of an archive, None for no files.
+        """Replace the files of a session by the files of an archive; None removes them.
 
         Raises:
-            StoreCorrupt: it is no archive of a workspace; the files are as before.
+            StoreCorrupt: it is not an archive of a workspace; the files are as before.
             StoreUnavailable: the files cannot be written.
         """
         ...
@@ -80,11 +79,11 @@ class EmptyWorkspaces(Protocol):
 
 
 class WorktreeChanges(msgspec.Struct, frozen=True):
-    """What was changed in a worktree: a commit on its branch, and the same as a patch.
+    """The changes in a worktree: a commit on its branch, and the same as a patch.
 
     `base` is the commit that the worktree began with. `patch` is a diff as git writes it, with
-    binary files, after a line that says where it is from; empty if it is too large. `left_out` says
-    what the commit does not contain, such as large files.
+    binary files, after a line with its source; empty if it is too large. `left_out` are sentences
+    about files that the commit does not contain, such as large files.
     """
 
     branch: str
@@ -102,10 +101,10 @@ class Worktrees(Protocol):
     """
 
     def describe(self, repository: str, /) -> str:
-        """Return a sentence about what a worktree of a folder will begin with.
+        """Return a sentence about the initial content of a worktree of a folder.
 
         Raises:
-            InvalidRequest: there can be none, such as of a folder that is not a repository.
+            InvalidRequest: a worktree is impossible, such as for a folder that is not a repository.
         """
         ...
 
@@ -125,9 +124,9 @@ class Worktrees(Protocol):
         ...
 
     def collect(self, folder: str, /) -> WorktreeChanges | None:
-        """Commit what is in a worktree now to its branch in the repository; None for no change.
+        """Commit the content of a worktree to its branch in the repository; None if unchanged.
 
-        It may be repeated, also after an interruption.
+        It may be repeated, even after an interruption.
 
         Raises:
             Conflict: this is not possible, such as without the repository.
@@ -144,9 +143,9 @@ class Worktrees(Protocol):
         ...
 
     def apply(self, repository: str, patch: bytes, /) -> None:
-        """Change the files of a repository as a patch says.
+        """Apply a patch to the files of a repository.
 
-        The index and the branches stay as they are.
+        The index and the branches stay unchanged.
 
         Raises:
             InvalidRequest: the folder is not a repository.
@@ -155,7 +154,7 @@ class Worktrees(Protocol):
         ...
 
     def release(self, folder: str, /) -> None:
-        """Remove the branch of a worktree and what is known of it, before the folder is removed.
+        """Remove the branch and the record of a worktree, before the folder is removed.
 
         A branch that somebody else changed, or that is checked out, stays.
         """
@@ -168,9 +167,9 @@ FileChangeKind = Literal["created", "changed", "deleted"]
 class FileChange(msgspec.Struct, frozen=True):
     """A file of a workspace that a run made, changed or deleted.
 
-    `path` is from the top of the workspace on, with escapes for what is no text. `size` is that
-    after the run, in bytes. `added` and `removed` are lines, None where they are not known, such as
-    those of a binary file.
+    `path` starts at the top of the workspace, with escapes for bytes that are not text. `size` is
+    the size after the run, in bytes. `added` and `removed` are lines, None where unknown, as for a
+    binary file.
     """
 
     id: str
@@ -187,7 +186,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is False if the workspace was
-    too large to look at all of it, or replaced.
+    too large to be walked completely, or replaced.
     """
 
     changes: tuple[FileChange, ...] = ()
@@ -198,8 +197,8 @@ class FileChanges(msgspec.Struct, frozen=True):
 class ChangeDiff(msgspec.Struct, frozen=True):
     """The difference between the states of a file before and after a run.
 
-    `note` says why `text` is empty or cut: `secret` by its name, `binary`, `not_kept` because the
-    file is too large, or `cut`.
+    `note` is the reason why `text` is empty or cut: `secret` by its name, `binary`, `not_kept`
+    because the file is too large, or `cut`.
     """
 
     change: FileChange
@@ -227,7 +226,7 @@ class TreePage(msgspec.Struct, frozen=True):
 
 
 class WorkspaceChanges(Protocol):
-    """Records what runs change in their workspaces. All methods block.
+    """Records the changes that runs make in their workspaces. All methods block.
 
     Every method raises StoreUnavailable if a workspace cannot be looked through or the records
     cannot be read or written.
@@ -244,11 +243,11 @@ class WorkspaceChanges(Protocol):
         skipped: frozenset[str] = frozenset(),
         has_ended: Callable[[str], bool] = ...,
     ) -> None:
-        """Take what is in a workspace now as the state before a run, or before more of its calls.
+        """Store the content of a workspace as the state before a run, or before more of its calls.
 
-        What changed since the last walk belongs to the runs that are open, also to this one if it
-        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
-        read, those of all files if it is None. `skipped` are paths of folders that are not entered.
+        Changes since the last walk belong to the open runs, including this one if it began before.
+        Runs for which `has_ended` is true are closed. Only the contents of the files `named` are
+        read; all contents if it is None. `skipped` are paths of folders that are not entered.
         """
         ...
 
@@ -260,9 +259,9 @@ class WorkspaceChanges(Protocol):
         *,
         skipped: frozenset[str] = frozenset(),
     ) -> FileChanges:
-        """Record what changed since `begin`, and return all changes of the run.
+        """Record the changes since `begin`, and return all changes of the run.
 
-        Later changes are not those of the run.
+        Later changes do not belong to the run.
         """
         ...
 
@@ -304,7 +303,7 @@ class WorkspaceTree(Protocol):
     """The files of a workspace for people. All methods block and follow no link."""
 
     def entries(self, root: str, path: str, /) -> TreePage:
-        """Return what is in a folder, folders first. `path` "" is the workspace.
+        """Return the entries of a folder, folders first. `path` "" is the workspace.
 
         Raises:
             NotFound: there is no such folder.

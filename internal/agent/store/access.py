@@ -70,14 +70,14 @@ class RoleStore:
 
 
 class AuditStore:
-    """The audit log. Only retention deletes its entries, if the settings say so."""
+    """The audit log. Only retention deletes its entries, according to the settings."""
 
     def add(self, entry: AuditEntry, /) -> Write[None]:
         """Append an entry."""
         yield Statement("insert_audit_entry", (*astuple(entry)[:5], storable(entry.detail)))
 
     def count(self, principal: str | None, action: AuditAction, since: str, /) -> Read[int]:
-        """Count the entries of an action since a timestamp; None for all principals."""
+        """Count the entries of an action since a timestamp; `principal` None counts all."""
         if principal is None:
             rows = yield Statement("count_audit_entries", (action, since))
         else:

@@ -80,10 +80,10 @@ class ArtifactStore:
         """Return artifacts, newest first.
 
         Args:
-            wanted: which ones.
-            principal: whose tasks made them; None for all principals.
-            before: return the artifacts after this id in the order. None is returned when the id
-                is unknown or belongs to another principal.
+            wanted: the filter.
+            principal: the principal whose tasks made them; None for all principals.
+            before: return the artifacts after this id in the order. None is returned when the id is
+                unknown or belongs to another principal.
             limit: the maximum number of artifacts.
         """
         cursor: Row = _FIRST_CURSOR

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class KeptOutput(NamedTuple):
-    """What a call had written. `alive` is its last sign of life, as a POSIX time in seconds."""
+    """Output of a call so far. `alive` is its last sign of life, as a POSIX time in seconds."""
 
     text: str
     alive: float
@@ -108,7 +108,7 @@ class CallOutputs:
             path.parent.rmdir()  # unless it has others
 
     def read(self, run_id: RunId, call_id: str) -> KeptOutput | None:
-        """Return what a call had written, None if that is unknown. Blocks."""
+        """Return the output of a call so far, None if it is unknown. Blocks."""
         path = self._path(run_id, call_id)
         if path is None:
             return None
@@ -119,7 +119,7 @@ class CallOutputs:
             return None
 
     def list_runs(self) -> list[RunId]:
-        """Return the runs of which there are files. Blocks."""
+        """Return the runs that have files. Blocks."""
         if self._folder is None:
             return []
         try:

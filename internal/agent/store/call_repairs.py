@@ -1,4 +1,4 @@
-"""How often the calls of each model were repaired, over all processes."""
+"""Counts of repaired calls for each model, over all processes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from internal.agent.store.encoding import storable
 
 
 class CallRepairs(NamedTuple):
-    """How many times the calls of a model were repaired in one way. `last` is RFC 3339."""
+    """The number of repairs of one kind in the calls of a model. `last` is RFC 3339."""
 
     provider: str
     model: str

@@ -73,15 +73,15 @@ class ContactStore:
         return int(rows[0][0])
 
     def end_bot_turns(self, channel: Channel, app: str, chat_id: str, /) -> Write[None]:
-        """Count a message of a person: those of bots are counted from 0 again."""
+        """Record a message of a person: the count of bot messages restarts from 0."""
         yield Statement("end_bot_turns", (channel, app, chat_id))
 
 
 class Steering(NamedTuple):
     """A message for a running run. `number` identifies its inbox row.
 
-    `prompt` is what the model reads of it, "" for its text alone. `attachments` may still be with
-    the chat service.
+    `prompt` is its text for the model, "" for `text` itself. `attachments` may still be with the
+    chat service.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Steering(NamedTuple):
 
     @property
     def model_text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         return self.prompt or self.text
 
 
@@ -118,8 +118,9 @@ message is `withdrawn` by its writer, or `returned` to them if its run ended bef
 class InboxState(NamedTuple):
     """The state of a received message.
 
-    `run_id` is the run it was assigned to ("" for none). `other_messages` is the number of other
-    messages that started this run; for one that steers it, of those that were gathered with it.
+    `run_id` is the run it was assigned to ("" without a run). `other_messages` is the number of
+    other messages that started this run; for a message that steers it, of the ones gathered with
+    it.
     """
 
     number: int
@@ -130,7 +131,7 @@ class InboxState(NamedTuple):
 
 
 class StoredMessageState(NamedTuple):
-    """A message of a session that was assigned to a run, and what became of it."""
+    """A message of a session that was assigned to a run, with its current state."""
 
     number: int
     status: MessageStatus
@@ -147,7 +148,7 @@ class StoredMessageState(NamedTuple):
 
 
 class SessionMessage(NamedTuple):
-    """A message of a chat as its channel received it; `sent` is that of `InboundMessage`."""
+    """A message of a chat as its channel received it; `sent` as in `InboundMessage`."""
 
     message_id: str
     raw: str
@@ -155,9 +156,9 @@ class SessionMessage(NamedTuple):
 
 
 class SentMessage(NamedTuple):
-    """A message that was sent: the question that it asks, and the session of its run; "" for none.
+    """A sent message with the question that it asks and the session of its run; "" if absent.
 
-    The answer of a run has a session and no question.
+    The answer of a run has a session but no question.
     """
 
     question_id: str
@@ -199,7 +200,7 @@ class InboxStore:
         return bool(rows)
 
     def accept_edited(self, message: InboundMessage, /) -> Write[bool]:
-        """Insert a message as it is after an edit, or make it accepted again with this content.
+        """Insert a message in its edited form, or accept it again with this content.
 
         False when it was assigned to a run, or set aside.
         """
@@ -256,9 +257,9 @@ class InboxStore:
     def set_aside(
         self, message: InboundMessage, *, failure: str, text: str, now: str
     ) -> Write[bool]:
-        """Mark an accepted message as failed. `text` is what the person wrote, "" if unknown.
+        """Mark an accepted message as failed. `text` is the person's text, "" if unknown.
 
-        False when it is not accepted.
+        Returns False when it is not accepted.
         """
         values = (*_key(message), storable(failure), storable(text), now)
         return bool((yield Statement("set_message_aside", values)))
@@ -269,12 +270,12 @@ class InboxStore:
         return [UnprocessedMessage(row[0], InboundMessage(*row[1:9]), *row[9:]) for row in rows]
 
     def retry(self, number: int, /) -> Write[str]:
-        """Make a failed message accepted, as if new. Return its id in the channel, "" for none."""
+        """Accept a failed message as if new. Return its id in the channel, "" if not failed."""
         rows = yield Statement("retry_processing", (number,))
         return str(rows[0][0]) if rows else ""
 
     def dismiss_unprocessed(self, number: int, /) -> Write[str]:
-        """Mark a failed message as handled. Return its id in the channel, "" for none."""
+        """Mark a failed message as handled. Return its id in the channel, "" if not failed."""
         rows = yield Statement("dismiss_unprocessed_message", (number,))
         return str(rows[0][0]) if rows else ""
 
@@ -374,7 +375,7 @@ class InboxStore:
         return (rows[0][0], rows[0][1]) if rows else ("", "")
 
     def get_session(self, channel: Channel, app: str, message_id: str, /) -> Read[str]:
-        """Return the session that a message was taken into, "" for none."""
+        """Return the session that a message belongs to, "" if it has none."""
         rows = yield Statement("session_of_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
 
@@ -427,7 +428,7 @@ class InboxStore:
         return [each for each in states if each.channel not in {TASKS_CHANNEL, TASK_ENDS_CHANNEL}]
 
     def get_waiting(self, session_id: SessionId, number: int, /) -> Read[StoredMessageState | None]:
-        """Return a message of a session that was assigned to a run, whatever became of it."""
+        """Return a message of a session that was assigned to a run, in any state."""
         rows = yield Statement("waiting_message", (session_id, number))
         return _waiting(rows[0]) if rows else None
 
@@ -436,7 +437,7 @@ class InboxStore:
     ) -> Write[None]:
         """Store the reaction of the bot on a message, by its id in the channel.
 
-        `run_id` is the run that an answer or a command is about, "" for none.
+        `run_id` is the run that an answer or a command is about, "" without one.
         """
         yield Statement("note_reaction", (channel, app, message_id, reaction, run_id))
 
@@ -572,8 +573,9 @@ class OutboxStore:
     def get_visible_since(self, key: str, /) -> Read[str | None]:
         """Return since when people may have seen a message, None if they cannot have.
 
-        That is its time by the clock of the chat service. If that is unknown, it is the first
-        attempt whose outcome is unknown, or that of a message that was given up.
+        It is the time of the message by the clock of the chat service. If that is unknown, it is
+        the first attempt with an unknown outcome, or the first attempt to send a message that was
+        given up.
         """
         rows = yield Statement("visible_since", (key,))
         return rows[0][0] if rows else None
@@ -594,14 +596,14 @@ class OutboxStore:
         return str(rows[0][0]) if rows else ""
 
     def get_sent(self, channel: Channel, app: str, remote_id: str, /) -> Read[SentMessage | None]:
-        """Return what a sent message is; None if it is not one of the outbox."""
+        """Return the details of a sent message; None if it is not in the outbox."""
         rows = yield Statement("sent_message", (channel, app, remote_id))
         return SentMessage(*rows[0]) if rows else None
 
     def find_answer(
         self, channel: Channel, app: str, remote_id: str, /
     ) -> Read[tuple[TaskId, RunId] | None]:
-        """Return the task and the run that a sent message answers; None for other messages."""
+        """Return the task and the run that a sent message answers; None if it answers none."""
         rows = yield Statement("answer_of_message", (channel, app, remote_id))
         return (TaskId(rows[0][0]), RunId(rows[0][1])) if rows else None
 
@@ -621,7 +623,7 @@ class OutboxStore:
         ]
 
     def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
-        """Return True if a message that was given up may have been sent; None for any other."""
+        """Return True if a message that was given up may have been sent; None if not given up."""
         rows = yield Statement("unsent_message_status", (number,))
         return bool(rows[0][0] == "unconfirmed") if rows else None
 
@@ -632,7 +634,7 @@ class OutboxStore:
         return str(rows[0][0]) if rows else ""
 
     def dismiss_unsent(self, number: int, /) -> Write[str]:
-        """Settle a message that was given up as dropped. Return its key, "" for none."""
+        """Settle a message that was given up as dropped. Return its key, "" if there is none."""
         rows = yield Statement("dismiss_unsent_message", (number,))
         return str(rows[0][0]) if rows else ""
 
@@ -689,7 +691,7 @@ class RunDisplayStore:
     def save(
         self, display: RunDisplay, channel: str, owner: str, *, lease_until: str
     ) -> Write[bool]:
-        """Store what was shown and extend the lease. False when another owner has it."""
+        """Store the displayed state and extend the lease. False when another owner has it."""
         rows = yield Statement(
             "save_run_display",
             (

@@ -1,4 +1,4 @@
-"""Checkpoints: Turns as they are stored, with their messages apart because they only grow."""
+"""Checkpoints: stored Turns. Their messages are stored apart because they only grow."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -72,7 +72,7 @@ class CheckpointEncoder:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the turn log has rows, or will have when what is encoded is stored."""
+        """Whether the turn log has rows, or will have them once the encoded ones are stored."""
         return self._offset > 0
 
     def encode(self, turn: Turn) -> CheckpointDelta:

@@ -8,9 +8,9 @@ from internal.agent.store.database import Batch, Read, Statement, Write
 
 
 class StoredConversation(NamedTuple):
-    """A session whose conversation has a certain transcript, which ends with what a run said.
+    """A session whose conversation has a certain transcript, which ends with a run's message.
 
-    `asks`: that was a question. `is_taken`: the session went on from there already.
+    `asks`: the message was a question. `is_taken`: the session already went on from there.
     """
 
     session_id: SessionId
@@ -23,9 +23,10 @@ class ConversationStore:
     """Transcripts by principal: of another one none is ever found."""
 
     def take(self, principal: str, transcript: str, /) -> Write[StoredConversation | None]:
-        """Take the newest session with a transcript, for what comes next in it.
+        """Take the newest session with a transcript, to continue its conversation.
 
-        One that was taken before is returned if there is no other, None if there is none at all.
+        A session that was taken before is returned if there is no other, None if there is none at
+        all.
         """
         rows = yield Statement("conversation", (principal, transcript))
         if not rows:

@@ -59,7 +59,7 @@ Read = Generator[Step, list[Row], T]
 
 
 class DatabaseState(NamedTuple):
-    """Why the last write failed, "" if it did not, and since when (RFC 3339) that is so.
+    """The failure of the last write ("" if it succeeded), and the start of this state (RFC 3339).
 
     Only failures of disk, file or lock count, which affect all writes.
     """

@@ -34,7 +34,8 @@ class LogBounds(NamedTuple):
 
     `epoch` identifies the log and `head` is the newest position, 0 when the log is empty.
     `earliest` is the first position from which no event was removed, or `head + 1` when there is no
-    event; a cursor is valid when it is `earliest - 1` or later, or 0, the start of what is stored.
+    event; a cursor is valid when it is `earliest - 1` or later, or 0, the start of the stored
+    events.
     """
 
     epoch: str
@@ -131,10 +132,10 @@ class EventStore:
         /,
         max_bytes: int | None = None,
     ) -> Read[list[EventRecord]]:
-        """Return up to `limit` events after a position, oldest first; None for all sessions.
+        """Return up to `limit` events after a position, oldest first; None selects all sessions.
 
-        With `max_bytes` fewer are returned when the payloads have more bytes than that; at least
-        one if there is one.
+        With `max_bytes` fewer are returned when the payloads have more bytes, but at least one if
+        there is one.
         """
         size = _PageSize(limit, max_bytes)
         names = [] if sessions is None else list(dict.fromkeys(sessions))
@@ -154,7 +155,7 @@ class EventStore:
         return (yield from self.list_after(rows[-1][0] - 1, [session_id], len(rows)))
 
     def list_by_run(self, run_id: RunId, kind: str | None = None, /) -> Read[list[EventRecord]]:
-        """Return the events of a run in order, only those of a kind if one is given."""
+        """Return the events of a run in order; only the events of one kind if it is given."""
         rows = yield Statement("events_of_run", (run_id, kind))
         return (yield from _records(rows))
 
@@ -185,8 +186,8 @@ class EventStore:
     def skip_positions(self) -> Write[None]:
         """Skip a random number of positions. A process does this once, before its first event.
 
-        If the database is a copy or was restored from one, the events that the original log got
-        later have other positions than those that follow here. So a reader that knows them is
+        If the database is a copy or was restored from one, the later events of the original log
+        have other positions than the events that follow here. So a reader that has read them is
         recognised: its cursor lies in a gap.
         """
         count = _MIN_SKIPPED + secrets.randbits(_SKIPPED_BITS)
@@ -241,7 +242,7 @@ def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) 
     """Return the rows of events of several sessions in order. More are read where they are used."""
     count = max(min(size.step, size.left // max(len(sessions), 1)), 1)
     sources = [_SessionRows(session) for session in sessions]
-    unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and what is known
+    unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and the known rows
     for number, source in enumerate(sources):
         if some := (yield from source.next_rows(position, count)):
             unread.append((some[0][0], number, deque(some)))
@@ -270,7 +271,7 @@ class _AllRows:
 
 
 class _SessionRows:
-    """The rows of a session's events: first those in the earlier form, then the others.
+    """The rows of a session's events: events in the earlier form first.
 
     One statement for both would take a quarter more time for a row.
     """
@@ -298,7 +299,7 @@ _STEP_ROWS = 200
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if a text stands in JSON as it is."""
+    """Return True if a text needs no escapes in JSON."""
     return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
 
 

@@ -1,4 +1,4 @@
-"""Which attachments are used, the files that are to be removed, and the hosts that have files."""
+"""Uses of attachments, files to remove, and the hosts that have files."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -100,7 +100,7 @@ class FileStore:
         yield Statement("delete_attachment_use", (sha256, principal))
 
     def release_session(self, session_id: SessionId, /) -> Write[None]:
-        """Store the removal of a deleted session's workspace and of what only it used."""
+        """Store the removal of a deleted session's workspace and of files that only it used."""
         for holder in (session_id, archive_holder(session_id)):
             rows = yield Statement("delete_attachment_uses_of_session", (holder,))
             for (sha256,) in rows:
@@ -121,7 +121,7 @@ class FileStore:
             yield from self._remove_unused(sha256)
 
     def find_unused(self, hashes: Iterable[str], now: str, /) -> Read[set[str]]:
-        """Return those that neither a session nor an upload that lasts beyond `now` uses."""
+        """Return the files that neither a session nor an upload that lasts beyond `now` uses."""
         unused = set()
         for sha256 in hashes:
             rows = yield Statement("attachment_use_after", (sha256, now))
@@ -132,7 +132,7 @@ class FileStore:
     def list_removals(
         self, kind: FileKind, /, host: str = "", *, lost_before: str = _ALWAYS
     ) -> Read[list[str]]:
-        """Return the hashes or session ids of files to remove, up to 1000; those of a host.
+        """Return the hashes or session ids of files to remove, up to 1000, on one host.
 
         Removals that a process has begun after the time `lost_before` are left out.
         """
@@ -143,8 +143,8 @@ class FileStore:
     def begin_removal(self, sha256: str, now: str, /, *, lost_before: str) -> Write[bool]:
         """Begin to remove an attachment, unless it is used or another process removes it.
 
-        A removal that began before the time `lost_before` is taken over. That of a used file is
-        dropped, as long as nobody has begun it.
+        A removal that began before the time `lost_before` is taken over. The removal of a used file
+        is dropped, as long as nobody has begun it.
         """
         used = yield from self._is_used(sha256)
         rows = yield Statement("file_removal", ("attachment", sha256))
@@ -176,7 +176,7 @@ class FileStore:
 
 
 def archive_holder(session_id: SessionId) -> str:
-    """Return what uses the archive of the workspace of a session."""
+    """Return the holder name for the archive of a session's workspace."""
     return f"workspace:{session_id}"
 
 
@@ -220,7 +220,7 @@ class StrandedRun(NamedTuple):
 
 
 class HostStore:
-    """Hosts, what they share, and on which of them the files of a session are."""
+    """Hosts, their shared storage, and the host that has the files of each session."""
 
     def get(self, name: str, /) -> Read[HostRow | None]:
         """Return a host."""
@@ -246,12 +246,12 @@ class HostStore:
         yield Statement("renew_host", (name, now))
 
     def get_storage(self, kind: StorageKind, /) -> Read[str]:
-        """Return the marker of what all hosts share, "" if it was never recorded."""
+        """Return the marker of the storage that all hosts share, "" if it was never recorded."""
         rows = yield Statement("shared_storage", (kind,))
         return str(rows[0][0]) if rows else ""
 
     def set_storage(self, kind: StorageKind, marker: str, /) -> Write[None]:
-        """Record the marker of what all hosts share."""
+        """Record the marker of the storage that all hosts share."""
         yield Statement("upsert_shared_storage", (kind, marker))
 
     def bind(self, session_id: SessionId, host: str, /) -> Write[None]:
@@ -273,8 +273,8 @@ class HostStore:
     def move(self, session_id: SessionId, host: str, version: str, /) -> Write[bool]:
         """Let another host execute the next run of a session, "" for any.
 
-        `version` becomes that of its archive: no host has what is in it. False if one of its runs
-        is running.
+        `version` becomes the version of its archive: no host has its content. False if one of its
+        runs is running.
         """
         rows = yield Statement("move_session", (session_id, host))
         if rows:
@@ -283,12 +283,12 @@ class HostStore:
         return bool(rows)
 
     def list_stranded(self, seen_before: str, limit: int, /) -> Read[list[StrandedRun]]:
-        """Return queued runs whose host was last seen before a time, and nobody was told."""
+        """Return queued runs whose host was last seen before a time, without a notice so far."""
         rows = yield Statement("runs_of_missing_hosts", (seen_before, limit))
         return [StrandedRun._make(row) for row in rows]
 
     def set_told(self, run_id: RunId, host: str, /) -> Write[bool]:
-        """Record that the person was told of a missing host. False if that is not to be done."""
+        """Record that the person was notified of a missing host. False if no notice is needed."""
         rows = yield Statement("set_told_host", (run_id, host))
         return bool(rows)
 

@@ -45,9 +45,9 @@ class EarlierMessages(NamedTuple):
 
 
 class SessionMessages(NamedTuple):
-    """What a process knows of a session: its newest messages, newest first and without gaps.
+    """Messages of a session in this process: the newest ones, newest first and without gaps.
 
-    `tokens` and `size` are those of all of them; `earlier` is from the last history.
+    `tokens` and `size` are sums over all of them; `earlier` is from the last history.
     """
 
     newest_first: Sequence[StoredMessage] = ()
@@ -68,7 +68,7 @@ NO_MESSAGES = SessionMessages()
 
 
 class MessageCache:
-    """Keeps what is known of the sessions that were used last, up to `max_bytes` of memory.
+    """Keeps the messages of the most recently used sessions, up to `max_bytes` of memory.
 
     Any process may add messages to a session or delete it, so `read_history` checks them.
     """
@@ -80,13 +80,13 @@ class MessageCache:
         self.size = 0
 
     def get(self, session_id: SessionId) -> SessionMessages:
-        """Return what is known of a session."""
+        """Return the known messages of a session."""
         return self._sessions.get(session_id, NO_MESSAGES)
 
     def put(self, session_id: SessionId, known: SessionMessages) -> None:
-        """Replace what is known of a session; other sessions may be dropped.
+        """Replace the known messages of a session; other sessions may be dropped.
 
-        Most sessions have a single task: nothing is kept of one before its first messages.
+        Most sessions have a single task: nothing is kept of a session before its first messages.
         """
         self._drop(session_id)
         if not known.newest_first:
@@ -104,7 +104,7 @@ class MessageCache:
 
 
 class HistoryRead(NamedTuple):
-    """A history, and what is known of its session now."""
+    """Session history with its read position."""
 
     history: History
     known: SessionMessages = NO_MESSAGES
@@ -121,8 +121,8 @@ def read_history(
     """Return the messages of a session that fit into about `budget` tokens, up to number `last`.
 
     They form a valid conversation, which may end with a message of any role. The last question and
-    its answer are included, shortened if necessary, also when they do not fit. `known` is what an
-    earlier call returned; it is not read again.
+    its answer are included, shortened if necessary, even when they do not fit. `known` is the
+    result of an earlier call; it is not read again.
     """
     parts, list_page = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
     known = yield from _refresh(sessions, session_id, known)
@@ -176,9 +176,9 @@ def load_history(sessions: SessionStore, session_id: SessionId, ref: HistoryRef)
 def _refresh(
     sessions: SessionStore, session_id: SessionId, known: SessionMessages
 ) -> Read[SessionMessages]:
-    """Return the known messages and those that were added since.
+    """Return the known messages and the messages added since.
 
-    If the known ones are not in the session any more, or many were added, only newer ones.
+    If the known ones are no longer in the session, or many were added, return only newer ones.
     """
     newest = known.newest_first[:1]
     if not newest:
@@ -202,7 +202,7 @@ def _read_newest(
 ) -> Read[SessionMessages]:
     """Return the newest messages: more than fit into the budget, or all.
 
-    Of the known ones, what is far beyond the budget is left out, but not in every run.
+    Known messages far beyond the budget are dropped, but not in every run.
     """
     if before is None and known.tokens <= 2 * budget and known.newest_first:
         found, before = known, known.newest_first[-1].number
@@ -246,7 +246,7 @@ def _known_first(known: Sequence[StoredMessage], list_page: _Pages) -> _Pages:
 
 
 def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
-    """Return messages as they are in a part, newest first: more than fit into it, or all."""
+    """Return messages in the form of a part, newest first: more than fit into it, or all."""
     rows: list[StoredMessage] = []
     tokens = 0
     while tokens <= part.budget and before not in {0, 1}:  # numbers count from 1
@@ -272,7 +272,7 @@ def _without_orphan(rows: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
 
 
 def _without_partial_run(rows: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """Return the messages without those of the first run if its task is not among them."""
+    """Return the messages, dropping the ones of the first run if its task is not among them."""
     first = rows[0]
     if first.kind == "task":
         return rows

@@ -1,4 +1,4 @@
-"""What model servers refused once."""
+"""Refusals of model servers that later requests avoid."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class LessonStore:
     """Lessons about model servers, shared by all processes of the database."""
 
     def save(self, lessons: Iterable[Lesson], /) -> Write[None]:
-        """Insert lessons, or replace those with the same key."""
+        """Insert lessons, or replace lessons with the same key."""
         yield Batch("upsert_model_lesson", [_row(each) for each in lessons])
 
     def list_all(self) -> Read[list[Lesson]]:

@@ -54,7 +54,7 @@ class QuestionStore:
         """Return questions, newest first.
 
         Args:
-            principal: who submitted their tasks; None for all principals.
+            principal: the principal who submitted their tasks; None for all principals.
             session_id: only questions of this session.
             status: only questions with this status.
             before: return the questions after this question id in the order.

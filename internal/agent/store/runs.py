@@ -125,19 +125,19 @@ class RunStore:
     ) -> Read[list[Run]]:
         """Return the first queued run of each free lane, oldest first.
 
-        Runs that are not due yet, of which their person has as many as may run, that belong to
-        another terminal, or whose process died are left out; see `get_ready_crashed`. `only_own`:
-        only those of the terminal `owner`. `host`: only those of sessions whose files this host has
+        Runs are left out if they are not due yet, exceed their person's number of concurrent runs,
+        belong to another terminal, or if their process died; see `get_ready_crashed`. `only_own`:
+        only runs of the terminal `owner`. `host`: only runs of sessions whose files this host has
         or can get; "" for all.
         """
         rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
 
     def list_next(self, owner: str, now: str, limit: int, /, *, host: str = "") -> Read[list[Run]]:
-        """Return of each person the run of `list_ready` that is to start first.
+        """Return for each person the run of `list_ready` that is to start first.
 
-        The person with the fewest running runs comes first, then the one whose last run started
-        before those of the others.
+        The person with the fewest running runs comes first, then the person whose last run started
+        earliest.
         """
         rows = yield Statement("next_runs_of_people", (owner, now, limit, host))
         return _runs(rows)
@@ -148,7 +148,7 @@ class RunStore:
         return int(rows[0][0])
 
     def get_place(self, run_id: RunId, /) -> Read[int | None]:
-        """Return the place of a queued run among those that wait to be started, from 1.
+        """Return the place of a queued run in the order of starts, from 1.
 
         None if it is not queued, or another run of its lane comes first.
         """
@@ -162,7 +162,7 @@ class RunStore:
     def get_ready_crashed(
         self, owner: str, now: str, /, *, host: str = "", except_crashes: int = 0
     ) -> Read[Run | None]:
-        """Return the run to start next of those whose process died while it executed them.
+        """Return the run to start next among the runs whose process died while it executed them.
 
         Runs with `except_crashes` are left out. `host` is as for `list_ready`.
         """
@@ -229,9 +229,9 @@ class RunStore:
         yield Statement("reset_attempts", (run_id,))
 
     def list_failed_after_crashes(self, crashes: int, limit: int, /) -> Read[list[Run]]:
-        """Return failed runs whose process died at least so often, the newest first.
+        """Return failed runs whose process died at least `crashes` times, the newest first.
 
-        Those of subtasks are not among them: the run above them decides what follows.
+        Subtasks are left out: the run above them decides how to continue.
         """
         return _runs((yield Statement("runs_failed_after_crashes", (crashes, limit))))
 
@@ -291,9 +291,9 @@ class RunStore:
         return [(run_id, read_stop(stop)) for run_id, stop in rows]
 
     def end(self, run_id: RunId, fence: int, end: RunEnd, /) -> Write[bool]:
-        """Store the result of a run. False when it has ended or its fence is another one.
+        """Store the result of a run. False when it has ended or its fence differs.
 
-        Deletes the checkpoint, except that of a failed run: a task that resumes it continues there.
+        Deletes the checkpoint, unless the run failed: a task that resumes it continues there.
         """
         rows = yield Statement(
             "end_run",
@@ -407,7 +407,7 @@ class ProcessStore:
     """The gateways and workers of the database."""
 
     def list_all(self) -> Read[list[ProcessEntry]]:
-        """Return all processes, those that started first before the others."""
+        """Return all processes in the order of their start."""
         rows = yield Statement("processes")
         return sorted(map(ProcessEntry._make, rows), key=lambda entry: (entry.started, entry.owner))
 
@@ -440,7 +440,7 @@ class LeaderFence(NamedTuple):
 
 
 class LeadershipRow(NamedTuple):
-    """Who leads, "" for nobody, and until when (RFC 3339)."""
+    """The leading process ("" without one) and the end of its lease (RFC 3339)."""
 
     owner: str
     fence: int

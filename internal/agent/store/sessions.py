@@ -43,7 +43,7 @@ _message = msgspec.json.Decoder(Message)
 _FIRST_CURSOR = (2, "", "")  # sorts after every (pinned, timestamp, id)
 _SEARCHED_PAGE = 100
 MAX_SEARCHED = 1_000
-"""How many sessions one page of a search reads; it may be short and still have a next page."""
+"""Number of sessions that a page of a search reads; a short page may have a next one."""
 _SNIPPET_CHARACTERS = 120
 _MAX_NUMBER = 2**62
 _DELETE_CONTENTS = (
@@ -200,7 +200,7 @@ class SessionStore:
         yield Statement("mark_session", (session_id, marks.pinned, marks.archived, seen))
 
     def add_task(self, task: Task, title: str, *, one_shot: bool) -> Write[None]:
-        """Count a new task that is no subtask; `title` is for a session that has none."""
+        """Count a new task that is not a subtask; `title` is for a session that has none."""
         workspace = storable(task.spec.workspace)
         spec = (task.spec.policy.mode, task.spec.plan_review)
         values = (task.session_id, task.created, task.id, workspace, storable(title), one_shot)
@@ -253,7 +253,8 @@ class SessionStore:
     ) -> Read[list[StoredMessage]]:
         """Return messages before a number, newest first.
 
-        Those that a content filter refused are a note, or empty, unless they are read `as_written`.
+        Messages that a content filter refused are a note, or empty, unless they are read
+        `as_written`.
         """
         rows = yield Statement("messages_before", (session_id, _top(before), limit))
         return _stored(rows, as_written=as_written)
@@ -288,7 +289,7 @@ def _session(row: Row) -> Session:
 
 
 def _pattern(text: str) -> str:
-    """Return the pattern of LIKE that matches what contains a text."""
+    """Return the pattern of LIKE that matches texts containing a text."""
     for special in ("\\", "%", "_"):
         text = text.replace(special, f"\\{special}")
     return f"%{storable(text)}%"
@@ -299,7 +300,7 @@ def _top(before: int | None) -> int:
 
 
 def _stored(rows: Sequence[Row], *, as_written: bool = False) -> list[StoredMessage]:
-    """Return the messages of rows. Those of one run share its id and time."""
+    """Return the messages of rows. Messages of one run share its id and time."""
     shared: dict[str, str] = {}
     stored: list[StoredMessage] = []
     for number, run_id, kind, message, created in rows:

@@ -1,4 +1,4 @@
-"""Tasks, those that runs create for others, and the results of requests about tasks."""
+"""Tasks, subtasks that runs create, and the results of requests about tasks."""
 
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
@@ -102,7 +102,7 @@ class TaskStore:
         return _task(rows[0]) if rows else None
 
     def list_by_id(self, task_ids: Iterable[TaskId], /) -> Read[list[Task]]:
-        """Return tasks in the order of the ids, without those that do not exist."""
+        """Return tasks in the order of the ids, without missing ones."""
         rows = yield Lookup("task", [(task_id,) for task_id in task_ids])
         return [_task(row) for row in rows]
 
@@ -122,8 +122,8 @@ class TaskStore:
         """Return tasks, newest first.
 
         Args:
-            principal: who submitted them; None for all principals.
-            wanted: which ones.
+            principal: the principal who submitted them; None for all principals.
+            wanted: the filter.
             before: return the tasks after this task id in the order. No task is returned when the
                 id is unknown or belongs to another principal.
             limit: the maximum number of tasks.
@@ -148,7 +148,7 @@ class TaskStore:
         return [_task(row) for row in rows[:limit]]
 
     def list_summaries(self, task_ids: Iterable[TaskId], /) -> Read[dict[TaskId, TaskSummary]]:
-        """Return what a list shows of the newest runs of tasks. One without a run is left out."""
+        """Return the list entries for the newest runs of tasks, leaving out tasks without a run."""
         rows = yield Lookup("task_summary", [(task_id,) for task_id in task_ids])
         missed = yield from list_calls_not_run(TaskId(row[0]) for row in rows if row[3])
         return {
@@ -165,7 +165,7 @@ class TaskStore:
         prompt: str,
         attachments: tuple[Attachment, ...],
     ) -> Write[None]:
-        """Replace what a task was submitted with, before its run begins."""
+        """Replace the input of a task before its run begins."""
         values = (task_id, storable(instruction), storable(prompt), to_json(attachments))
         yield Statement("replace_task_input", values)
 
@@ -192,7 +192,7 @@ class TaskStore:
 
 
 class SubtaskStore:
-    """Tasks that runs created, what they depend on, and the runs that wait for them."""
+    """Tasks that runs created, their dependencies, and the runs that wait for them."""
 
     def list_tree(self, root_task_id: TaskId, /) -> Read[list[Run]]:
         """Return the runs of all subtasks below an outermost task, oldest first."""
@@ -210,12 +210,12 @@ class SubtaskStore:
         return [read_run(row) for row in rows]
 
     def list_unreported(self, run_id: RunId, /) -> Read[list[TaskId]]:
-        """Return the ended subtasks of a run that nobody was told about, oldest first."""
+        """Return the ended subtasks of a run that were not reported yet, oldest first."""
         rows = yield Statement("unreported_tasks", (run_id,))
         return [TaskId(task_id) for (task_id,) in rows]
 
     def mark_reported(self, task_ids: Iterable[TaskId], /) -> Write[None]:
-        """Store that the ends of subtasks were told."""
+        """Store that the ends of subtasks were reported."""
         yield Batch("mark_task_reported", [(task_id,) for task_id in task_ids])
 
     def get_cost(self, root_task_id: TaskId, /) -> Read[float]:
@@ -237,7 +237,7 @@ class SubtaskStore:
         yield Statement("unblock_run", (task_id,))
 
     def set_waits(self, run_id: RunId, waits: Mapping[str, TaskWait], /) -> Write[None]:
-        """Store what the calls of a run wait for, by call_id."""
+        """Store the waits of a run's calls, by call_id."""
         yield Statement("delete_task_waits_of_run", (run_id,))
         yield Batch(
             "insert_task_wait",
@@ -253,12 +253,12 @@ class SubtaskStore:
         yield Statement("delete_task_waits_of_run", (run_id,))
 
     def list_waiting_for(self, task_id: TaskId, /) -> Read[list[RunId]]:
-        """Return the runs of which a call waits for a task."""
+        """Return the runs with a call that waits for a task."""
         rows = yield Statement("runs_waiting_for_task", (task_id,))
         return [RunId(run_id) for (run_id,) in rows]
 
     def has_settled_wait(self, run_id: RunId, /) -> Read[bool]:
-        """Return True if a call of a run has what it waits for."""
+        """Return True if a call of a run has the results that it waits for."""
         rows = yield Statement("settled_waits", (run_id,))
         return bool(rows)
 
@@ -313,7 +313,7 @@ class ResultStore:
         result: str,
         now: str,
     ) -> Write[None]:
-        """Insert a result, or replace that of an earlier request with the key."""
+        """Insert a result, or replace the result of an earlier request with the key."""
         values = (principal, command, idempotency_key, session_id, now, result)
         yield Statement("replace_request_result", values)
 

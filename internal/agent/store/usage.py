@@ -1,4 +1,4 @@
-"""Tokens used and what they cost."""
+"""Used tokens and their cost."""
 
 from collections.abc import Iterable
 from operator import add
@@ -19,7 +19,7 @@ _NO_SESSION = ""
 
 
 class _Record(NamedTuple):
-    """A row of `usage`: what a run has used of a model. `owner` is that of the session."""
+    """A row of `usage`: the use of a model by a run. `owner` is the owner of the session."""
 
     session_id: SessionId
     owner: str | None
@@ -42,7 +42,7 @@ class _Record(NamedTuple):
         return [*keys, ("session", self.owner, self.session_id)] if self.owner else keys
 
     def values(self) -> tuple[float, ...]:
-        """Return what the row adds to each sum."""
+        """Return the amounts that the row adds to each sum."""
         tokens = self[5:9]
         if self.cost is None:
             return 1, 0, *tokens, sum(tokens), 0.0
@@ -59,7 +59,7 @@ class UsageStore:
     def sum_by(
         self, key: UsageKey, session_id: SessionId | None, owner: str | None, *, limit: int
     ) -> Read[list[UsageSum]]:
-        """Return sums, newest key first, of one session or owner; None for all of them.
+        """Return sums, newest key first, of one session or owner; None includes all.
 
         Models are in the order of their last use, in deleted sessions too.
         """
@@ -75,7 +75,7 @@ class UsageStore:
         return [UsageSum(name, Usage(*tokens), cost) for name, *tokens, cost in rows]
 
     def get_of_person(self, principal: str, day: str) -> Read[PersonUsage]:
-        """Return what the tasks of a principal have used since the begin of a day, `YYYY-MM-DD`.
+        """Return the usage of a principal's tasks since the beginning of a day, `YYYY-MM-DD`.
 
         A run counts for the day of its latest reply.
         """
@@ -83,10 +83,10 @@ class UsageStore:
         return PersonUsage(*rows[0])
 
     def list_of_trees(self, run_ids: Iterable[RunId], /) -> Read[dict[RunId, Spending]]:
-        """Return what runs used with all subtasks below them; unknown runs are left out.
+        """Return the usage of runs with all subtasks below them; unknown runs are left out.
 
-        Everything that is shown of what a run used comes from here. A request for the title of the
-        session is no part of a run.
+        Every display of a run's usage comes from here. A request for the title of the session does
+        not belong to a run.
         """
         found: dict[RunId, Spending] = {}
         rows = yield Lookup("spending_of_tree", [(run_id,) for run_id in run_ids])
@@ -99,19 +99,19 @@ class UsageStore:
         return found
 
     def get_of_tree(self, run_id: RunId, /) -> Read[Spending]:
-        """Return what a run used with all subtasks below it; see `list_of_trees`."""
+        """Return the usage of a run with all subtasks below it; see `list_of_trees`."""
         return (yield from self.list_of_trees([run_id])).get(run_id, Spending())
 
     def save(
         self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
     ) -> Write[None]:
-        """Store what a run has used of a model so far. `cost` in US dollars, None when unknown."""
+        """Store the usage of a model by a run so far. `cost` in US dollars, None when unknown."""
         yield Statement("save_usage", _row(run, principal, model, usage=usage, cost=cost, now=now))
 
     def add(
         self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
     ) -> Write[None]:
-        """Add what a request after the end of a run has used. `cost` as in `save`."""
+        """Add the usage of a request after the end of a run. `cost` as in `save`."""
         yield from self._mark_summed(run.id, is_summed=False)
         yield Statement("add_usage", _row(run, principal, model, usage=usage, cost=cost, now=now))
         yield from self._mark_summed(run.id, is_summed=True)
@@ -119,9 +119,9 @@ class UsageStore:
     def add_of_person(
         self, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
     ) -> Write[None]:
-        """Add what a request without a run has used. `cost` as in `save`.
+        """Add the usage of a request without a run. `cost` as in `save`.
 
-        One row has those of a person, a model and a day, in place of a row for each run.
+        There is one row for a person, a model and a day, instead of a row for each run.
         """
         row_id = RunId(f"plain-{now[:10]}-{principal}")
         yield from self._mark_summed(row_id, is_summed=False)

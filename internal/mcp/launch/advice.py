@@ -1,4 +1,4 @@
-"""How a server that did not start is mended: one command, where one is known."""
+"""Advice for a server that did not start: one command, if one is known."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _STORAGE = {
     "github.com": ("release-assets.githubusercontent.com", "objects.githubusercontent.com"),
     "huggingface.co": ("cdn-lfs.huggingface.co", "cas-bridge.xethub.hf.co"),
 }
-"""Where hosts store what they offer for download."""
+"""Hosts that store the downloads of each host."""
 _TOO_SLOW = "it did not start in "
 _MAX_NAMES = 4
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
@@ -43,17 +43,17 @@ _PATH = re.compile(r"(?<![\w/.:])/[^\s'\"`:,;()<>\[\]]+")
 _OTHER_SDK = re.compile(
     r"(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.DOTALL
 )
-"""How a server of Python fails that was written for another version of what it imports."""
+"""Failures of a Python server that was written for another version of an imported package."""
 _OLDER_SDK = "mcp<2"
 _PARTS = re.compile(r" / |; ")
 
 
 class Circumstances(NamedTuple):
-    """A server that failed, and what is known of it.
+    """A server that failed, and the known circumstances.
 
-    `entry` is its entry of `mcpServers` as it is stored, None if it is not in the file. `lacking`
-    is what its command is known to lack. `is_replaced` is true if adding it again replaces it;
-    `place` is the folder that adding it makes. `is_isolated` holds for its command.
+    `entry` is its stored entry of `mcpServers`, None if it is not in the file. `lacking` are the
+    known missing requirements of its command. `is_replaced` is true if adding it again replaces it;
+    `place` is the folder that adding it creates. `is_isolated` applies to its command.
     """
 
     definition: ServerDefinition
@@ -65,7 +65,7 @@ class Circumstances(NamedTuple):
 
 
 def advise(failure: ServerFailure, found: Circumstances) -> str:
-    """Return what helps against a failure, as the end of a sentence; "" if nothing is known."""
+    """Return advice about a failure, as the end of a sentence; "" if there is none."""
     if found.lacking is not None:
         return "; ".join(filter(None, _of_requirements(found.lacking, found)))
     if not found.definition.command:
@@ -77,7 +77,7 @@ def advise(failure: ServerFailure, found: Circumstances) -> str:
 
 
 def _special_advice(said: str, found: Circumstances) -> str:
-    """Return what helps against a failure that no further option mends, "" for another one."""
+    """Return advice about a failure that no further option fixes, "" for any other failure."""
     if address := _bridged_address(found.definition):
         entry = {"url": address}
         return f"{_add(found._replace(entry=entry), FurtherOptions())}, without the bridge"
@@ -135,7 +135,7 @@ def _of_requirements(lacking: Requirements, found: Circumstances) -> Iterator[st
         yield lacking.instead
         return
     if lacking.download is not None:
-        # the network of the definition may be that of the registries
+        # the network of the definition may be the registries
         yield f"{_add(found, FurtherOptions())}, which installs it"
         return
     environment = {"PATH": lacking.path} if lacking.path else {}
@@ -209,7 +209,7 @@ def _unseen(said: str, definition: ServerDefinition) -> FurtherOptions | None:
 
 
 def _folder_of_new_file(definition: ServerDefinition) -> str:
-    """Return the folder in which a file among the arguments is still to be made, "" for none."""
+    """Return the folder in which a file argument is yet to be created, "" if there is none."""
     granted = [Path(one) for one in definition.writable]
     for path in map(Path, _PATH.findall(" ".join(definition.args))):
         is_new = not path.exists() and path.parent.is_dir() and _is_own(path.parent)

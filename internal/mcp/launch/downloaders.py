@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 Ecosystem = Literal["python", "npm"]
 
 MAX_PACKAGES = 20
-"""How many packages one command line may name."""
+"""Maximum number of packages in one command line."""
 
 
 class PackageCommand(NamedTuple):
@@ -35,12 +35,12 @@ class PackageCommand(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How a downloader is called.
+    """Command-line syntax of a downloader.
 
-    `words` follow the program, in front of the options. `valued` are its options with a value;
-    those of `packages` name packages beside the program, and those of `sources` the package of
-    it. `kept` are options that the installer understands as well, with `refused` ones it is
-    something else.
+    `words` follow the program, before the options. `valued` are its options with a value; the
+    options in `packages` name additional packages, and the options in `sources` name the package of
+    the program. `kept` are options that the installer understands as well; a command line with a
+    `refused` option is not a download.
     """
 
     installer: str
@@ -125,9 +125,9 @@ _GITHUB = ("github.com", "codeload.github.com")
 
 
 def parse_package_command(command: str, args: Sequence[str]) -> PackageCommand | None:
-    """Return what a command line downloads; None if it does not, or in a way that is not known.
+    """Return the package that a command line downloads, None if it downloads none that is known.
 
-    `uv run --with` is like `uvx --from` where no project is named.
+    `uv run --with` is like `uvx --from` if no project is named.
     """
     name = Path(command).name
     form = _FORMS.get(name)
@@ -161,7 +161,7 @@ def npm_name(specifier: str) -> str:
 
 
 def hosts_of(packages: Sequence[str], ecosystem: Ecosystem) -> tuple[str, ...]:
-    """Return the hosts from which packages come that are no names of the registry."""
+    """Return the hosts of packages that are not names in the registry."""
     found: list[str] = []
     for package in packages:
         if match := _HOST.search(package):

@@ -14,8 +14,8 @@ def check_paths(definition: ServerDefinition) -> None:
     """Check the paths that a person grants to a server. Blocks.
 
     Raises:
-        DefinitionError: one does not exist, is a folder of secrets, or is covered by what the
-            command has of its own.
+        DefinitionError: a path does not exist, is a folder of secrets, or is covered by a path that
+            the sandbox provides itself.
     """
     home = Path.home()
     for option, paths in (("read", definition.read_only), ("write", definition.writable)):

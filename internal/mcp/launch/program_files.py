@@ -10,7 +10,7 @@ from pathlib import Path
 from internal.mcp.launch.shims import resolve_shim
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives")
-"""What every isolated command sees; the folders in / lead to those in /usr."""
+"""Paths that every isolated command sees; the folders in / link to the ones in /usr."""
 _MAX_LINKS = 40
 _MAX_HEAD_BYTES = 1_024
 _MAX_ENVIRONMENT_FILES = 5_000
@@ -23,7 +23,7 @@ _PYTHON = re.compile(r"python[0-9.]*")
 
 
 _PERSONAL = (".local/bin", ".cargo/bin", ".bun/bin", ".local/share/pnpm")
-"""Where installers of one person put programs, whether or not the PATH of a service has it."""
+"""Folders for programs of one person, whether or not the PATH of a service has them."""
 
 
 def search_path(environ: Mapping[str, str]) -> str:
@@ -34,10 +34,10 @@ def search_path(environ: Mapping[str, str]) -> str:
 
 
 class ProgramFiles:
-    """Collects what must be readable in addition to what an isolated command sees.
+    """Collects the paths that must be readable in addition to the default view of a command.
 
     Args:
-        readable: absolute paths that the command sees besides the programs of the machine.
+        readable: absolute paths that the command sees in addition to the programs of the machine.
         path: the PATH of the command.
         own_path: the PATH of the person, in which programs are looked up that `path` lacks.
         home: the home folder of the person, which is never made readable as a whole.
@@ -59,7 +59,7 @@ class ProgramFiles:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The paths to make readable, without those inside of others."""
+        """The paths to make readable, without paths inside of others."""
         added = sorted(self._added)
         return tuple(str(path) for path in added if not any(one in path.parents for one in added))
 
@@ -110,7 +110,7 @@ class ProgramFiles:
             self.add_program(word, extend_path="/" not in word)
 
     def _add_environment(self, prefix: Path) -> None:
-        """Add what a virtual environment of Python refers to: its interpreter, links, paths."""
+        """Add the references of a Python virtual environment: its interpreter, links, paths."""
         for line in (prefix / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
             key, _, folder = map(str.strip, line.partition("="))
             if key == "home":
@@ -127,7 +127,7 @@ class ProgramFiles:
             self._require(path, _cache(path) or path)
 
     def _require(self, path: Path, grant: Path) -> None:
-        """Make a path readable, and what the links on the way to it lead to.
+        """Make a path readable, with the targets of the symbolic links on the way to it.
 
         `grant` is the path itself or a folder above it.
         """
@@ -166,7 +166,7 @@ def _without_link(program: Path) -> Path:
 def _first_link(root: Path, path: Path) -> Path | None:
     """Return the first symbolic link below a folder on the way to a path.
 
-    The root itself is mounted as what it leads to.
+    The root itself is mounted at the target of its links.
     """
     ways = [path, *path.parents]
     below = ways[: ways.index(root)]
@@ -199,7 +199,7 @@ def _is_alone(program: Path) -> bool:
 
 
 def _head(path: Path) -> tuple[str, str]:
-    """Return the first two lines of a file, of which not more than a part is read."""
+    """Return the first two lines of a file. Reads only its beginning."""
     try:
         with path.open("rb") as file:
             first, _, rest = file.read(_MAX_HEAD_BYTES).decode(errors="replace").partition("\n")
@@ -223,7 +223,7 @@ def _interpreters(path: Path) -> Iterator[str]:
 
 
 def _references(prefix: Path) -> Iterator[Path]:
-    """Yield what the packages of a virtual environment refer to outside of it."""
+    """Yield the paths outside of a virtual environment to which its packages refer."""
     count = 0
     for packages in (prefix / "lib").glob("python3*/site-packages"):
         for folder, _, files in os.walk(packages):
@@ -238,12 +238,12 @@ def _references(prefix: Path) -> Iterator[Path]:
 
 
 def _folders_of(file: Path) -> Iterator[Path]:
-    """Yield the folders that a file `*.pth` adds, such as that of an editable installation."""
+    """Yield the folders that a `*.pth` file adds, such as one of an editable installation."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("/") and Path(line).is_dir():
             yield Path(line)
 
 
 def _cache(path: Path) -> Path | None:
-    """Return the cache that a file is in, None for none: caches are tagged."""
+    """Return the cache folder that contains a file, None if there is none: caches are tagged."""
     return next((each for each in path.parents if (each / "CACHEDIR.TAG").is_file()), None)

@@ -13,7 +13,7 @@ _VALUED = ("--with", "-w", "--python", "-p", "--extra", "--group", "--package", 
 
 
 class ProjectRun(NamedTuple):
-    """A program of a project. `folder` is that of the project.
+    """A program of the project in `folder`.
 
     `argv` starts the program, with the last `kept` arguments of the command line after it. It is
     empty if the project has no environment yet.
@@ -25,7 +25,7 @@ class ProjectRun(NamedTuple):
 
 
 def find_project_run(command: str, args: Sequence[str], folder: str) -> ProjectRun | None:
-    """Return what `uv run` starts in a project that exists; None for another command line. Blocks.
+    """Return the program that `uv run` starts in an existing project, None otherwise. Blocks.
 
     Args:
         command: the program.
@@ -51,7 +51,7 @@ def find_project_run(command: str, args: Sequence[str], folder: str) -> ProjectR
 
 
 def _split(args: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the folder that options name, and what follows the options."""
+    """Return the folder that options name, and the arguments after the options."""
     named = ""
     position = 0
     while position < len(args) and args[position].startswith("-") and args[position] != "-m":

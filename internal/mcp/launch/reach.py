@@ -16,7 +16,7 @@ from internal.mcp.definitions import ServerDefinition
 
 
 def describe_reach(definition: ServerDefinition, able: SandboxCapabilities) -> list[str]:
-    """Return a sentence for each part of `network` that programs cannot use as it is written."""
+    """Return a sentence for each part of `network` that programs cannot use as written."""
     if not (definition.command and definition.network and able.isolated):
         return []
     if not able.hosts:

@@ -1,4 +1,4 @@
-"""What a definition lacks for its command to start in the sandbox."""
+"""Missing requirements of a definition whose command is to start in the sandbox."""
 
 import shlex
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _INSTALLERS: Mapping[str, str] = {
     "pipx": "",
     "deno": "",
 }
-"""Programs that download what they start, with the command that installs it instead."""
+"""Programs that download the program to start, with the command that installs it instead."""
 _SOURCES: Mapping[str, str] = {
     "uv": "uv (https://docs.astral.sh/uv)",
     "npx": "Node.js with npm (https://nodejs.org)",
@@ -38,21 +38,21 @@ _SOURCES: Mapping[str, str] = {
     "pnpm": "pnpm (https://pnpm.io)",
     "bun": "bun (https://bun.sh)",
 }
-"""What brings a program that is missing."""
+"""Ways to install a missing program."""
 _BRING = {"uvx": "uv", "npm": "npx", "node": "npx", "pnpx": "pnpm", "bunx": "bun"}
 _NETWORK = "registries"
 
 
 class Requirements(NamedTuple):
-    """What to change in a definition.
+    """Changes that a definition needs.
 
-    `missing` are programs that are not on this machine. `command` is how the sandbox finds the
-    program: its path if it `is_elsewhere` than in the PATH of commands. `read_only` and `network`
-    are to be added, `path` is the PATH to set, "" for none. `download` are packages to install
-    first, whose program is started instead. `needs_hosts` is true if the network cannot be granted
-    by this sandbox, `needs_service` if the command needs a service of the machine. `unsynced` is a
-    project without an environment, `run` the program of one that is started instead. `install` is a
-    command that makes the network unnecessary, "" if none is known.
+    `missing` are programs that are not on this machine. `command` is the name by which the sandbox
+    finds the program: its path if it `is_elsewhere` than in the PATH of commands. `read_only` and
+    `network` are to be added, `path` is the PATH to set, "" to leave it. `download` are packages to
+    install first, whose program is started instead. `needs_hosts` is true if this sandbox cannot
+    grant the network, `needs_service` if the command needs a service of the machine. `unsynced` is
+    a project without an environment, `run` the program of a project that is started instead.
+    `install` is a command that makes the network unnecessary, "" if none is known.
     """
 
     command: str
@@ -76,7 +76,7 @@ class Requirements(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why the command cannot start as it is defined, as the end of a sentence."""
+        """The reason why the command cannot start as defined, as the end of a sentence."""
         name = Path(self.command).name
         if self.missing:
             return _describe_missing(self.missing)
@@ -108,7 +108,7 @@ class Requirements(NamedTuple):
 
     @property
     def instead(self) -> str:
-        """What makes the network unnecessary, as the end of a sentence; "" if nothing is known."""
+        """A way to do without the network, as the end of a sentence; "" if none is known."""
         return f"run {self.install} and add the program that it installs" if self.install else ""
 
     def complete(self, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,10 +129,10 @@ class Requirements(NamedTuple):
 def find_requirements(
     definition: ServerDefinition, able: SandboxCapabilities, *, own_path: str
 ) -> Requirements | None:
-    """Return what a command lacks to start in a sandbox with these capabilities. Blocks.
+    """Return the missing requirements of a command for a sandbox with these capabilities. Blocks.
 
-    `own_path` is the PATH of the person. None if nothing is known to be lacking, or if nothing can
-    be known: of an address, and of a container, which has programs of its own.
+    `own_path` is the PATH of the person. Returns None if nothing is known to be missing. That is
+    always so for an address, and for a container, which has programs of its own.
     """
     if not definition.command or not able.path:
         return None
@@ -169,7 +169,7 @@ def find_requirements(
 
 
 def _find_obstacle(definition: ServerDefinition, able: SandboxCapabilities) -> Requirements | None:
-    """Return what no option helps against in a sandbox that isolates, None if nothing is known."""
+    """Return the obstacle that no option removes in an isolating sandbox, None if none is known."""
     command, args = definition.command, definition.args
     if starts_containers(command):
         return Requirements(command, args, needs_service=True)
@@ -198,14 +198,14 @@ def _add_arguments(
 
 
 def downloads(definition: ServerDefinition) -> bool:
-    """Return True for a command that may download what it starts."""
+    """Return True for a command that may download the program that it starts."""
     return Path(definition.command).name in _INSTALLERS
 
 
 def program_files(
     definition: ServerDefinition, able: SandboxCapabilities, *, own_path: str
 ) -> ProgramFiles:
-    """Return what finds the files of programs for the command of a definition."""
+    """Return the collector of program files for the command of a definition."""
     granted = (*definition.read_only, *definition.writable)
     readable = (*granted, *able.read_only, *((definition.cwd,) if definition.cwd else ()))
     return ProgramFiles(

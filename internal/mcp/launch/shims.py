@@ -21,7 +21,7 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9A-Za-z]+)*")
 
 
 def resolve_shim(program: Path) -> Path:
-    """Return the program that a shim starts by default, or the given one if it is no shim. Blocks.
+    """Return the program that a shim starts by default, otherwise the given one. Blocks.
 
     Without a chosen version it is the newest that is installed.
     """

@@ -1,6 +1,7 @@
 """Requests to an authorization server: its addresses, redirects and metadata are checked.
 
-The SDK decides what is asked (discovery, registration, PKCE, RFC 8707); this module sends it.
+The SDK decides which requests are needed (discovery, registration, PKCE, RFC 8707); this module
+sends them.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class LoginFailure(ServerFailure):
 
 
 class AuthorizationRequests:
-    """Sends what a provider of the SDK asks for, until it has a token.
+    """Sends the requests of an SDK provider until it has a token.
 
     Args:
         definition: the server that is signed in to.

@@ -35,7 +35,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         self._lock = asyncio.Lock()
         self._held: StoredLogin | None = None
         self.failure = ""
-        """Why the last request had no usable token, as the end of a sentence; "" if it had one."""
+        """Why the last request had no usable token: the end of a sentence, "" if it had one."""
         self.needs_person = False
         """True if a person must sign in before the next request."""
 
@@ -68,10 +68,10 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         return await self._transport.handle_async_request(request)
 
     async def _current(self) -> StoredLogin | None:
-        """Return the login; None for one with a secret, which needs a challenge first.
+        """Return the login; None if it has a secret, which needs a challenge first.
 
         Raises:
-            ServerFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is no usable login.
         """
         async with self._lock:
             if self._held is None or has_expired(self._held):
@@ -104,10 +104,10 @@ class LoginTransport(httpx2.AsyncBaseTransport):
             return await self._renewed(refused)
 
     async def _stored(self) -> StoredLogin | None:
-        """Return the stored login of a person; None for a login with a secret.
+        """Return the stored login of a person; None if the login has a secret.
 
         Raises:
-            ServerFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is no usable login.
         """
         if self._has_secret:
             return None

@@ -12,7 +12,7 @@ from internal.agent.ports.mcp import LoginAnswer
 from internal.mcp.limits import ServerFailure
 
 LOGIN_TIMEOUT_SECONDS = 300.0
-"""How long a person may take to agree in the browser."""
+"""Time that a person has to agree in the browser."""
 _PATH = "/callback"
 _MAX_HEAD_BYTES = 16_384
 _HEAD_SECONDS = 10.0

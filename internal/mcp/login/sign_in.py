@@ -39,7 +39,7 @@ Raises: ServerFailure: there is no answer.
 
 
 class _Memory:
-    """Keeps what a provider gets. Implements `TokenStorage` of the SDK."""
+    """Keeps the tokens of a provider in memory. Implements `TokenStorage` of the SDK."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ def _known_client(
 
 
 def _login_of(provider: OAuthClientProvider) -> StoredLogin:
-    """Return what a provider got.
+    """Return the login that a provider has obtained.
 
     Raises:
         LoginFailure: it has no token.

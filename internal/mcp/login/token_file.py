@@ -18,7 +18,7 @@ class LoginsUnreadable(LarkspurError):
 
 
 class LoginKey(msgspec.Struct, frozen=True):
-    """What a login is for: a server with a definition, and a principal; "" for all people."""
+    """Key of a login: a server with a definition, and a principal; "" for all people."""
 
     server: str
     definition: str
@@ -26,7 +26,7 @@ class LoginKey(msgspec.Struct, frozen=True):
 
 
 class SealedLogin(msgspec.Struct, frozen=True):
-    """A login as it is stored. `sealed` is base64."""
+    """A stored login. `sealed` is base64."""
 
     key: LoginKey
     sealed: str
@@ -106,7 +106,7 @@ class TokenFile:
 
 
 class ServerLogin(NamedTuple):
-    """Who signs in to a server, and where the login is stored; "" for all people."""
+    """The principal that signs in to a server ("" for all people), and the file with the login."""
 
     file: TokenFile
     principal: str

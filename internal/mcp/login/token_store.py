@@ -145,7 +145,7 @@ class TokenStore:
 
 
 def _encode(key: LoginKey) -> bytes:
-    """Return what is authenticated with a login, so that it counts for this key only."""
+    """Return the associated data of a login, which binds it to this key."""
     return msgspec.json.encode(key)
 
 

@@ -1,6 +1,6 @@
-"""The packages of one server, installed in the sandbox into a folder of this server alone.
+"""Installation of the packages of one server in the sandbox, in a folder for this server alone.
 
-Commands can read the folder and not change it: what a person has reviewed is what runs. Versions
+Commands can read the folder but not change it: the reviewed program is the one that runs. Versions
 change only when the server is added again.
 """
 
@@ -33,7 +33,7 @@ from internal.mcp.packages.registry_settings import RegistrySettings
 from internal.open_files.paths import resolve_links
 
 INSTALL_TIMEOUT_SECONDS = 1_200.0
-"""How long the download and installation of a server may take."""
+"""Time limit of the download and installation of a server."""
 PROGRESS_SECONDS = 5.0
 _MAX_REASON_CHARS = 600
 _KEPT_LINES = 30
@@ -47,17 +47,17 @@ OnProgress = Callable[[int], None]
 
 
 class Installed(msgspec.Struct, frozen=True):
-    """What is installed in a folder: for which packages, and the program to start."""
+    """The requested packages of a folder, and the program to start."""
 
     wanted: tuple[str, ...]
     program: InstalledProgram
 
 
 class Installer(NamedTuple):
-    """What installs the packages of a server.
+    """Dependencies for installing the packages of a server.
 
-    `files` finds the programs of the person, `indexes` are those of the person, `network` allows
-    them. `variables` are those of the definition, `session_id` has the private home.
+    `files` finds the programs of the person, `indexes` are the person's package indexes, `network`
+    allows them. `variables` come from the definition, `session_id` identifies the private home.
     """
 
     sandbox: Sandbox
@@ -78,7 +78,7 @@ async def install(
 ) -> InstalledProgram:
     """Install the packages of a command line, and return the program to start.
 
-    What is there already for the same packages is used again.
+    An existing installation of the same packages is reused.
 
     Raises:
         InstallationFailed: they cannot be installed; the folder is removed.
@@ -108,7 +108,7 @@ async def install(
 
 
 def remove_installation(place: Path) -> None:
-    """Remove what is installed in a folder. Blocks."""
+    """Remove the installation in a folder. Blocks."""
     _record(place).unlink(missing_ok=True)
     shutil.rmtree(place, ignore_errors=True)
 
@@ -127,7 +127,7 @@ async def _install(
     try:
         done, said = await _run(program, arguments, place, installer)
         if done.exit_code and done.refused and Path(command.installer).name == "npm":
-            # what a script wanted from elsewhere is often for a part that is optional
+            # downloads that a script wanted are often for optional parts
             plain = [arguments[0], "--ignore-scripts", *arguments[1:]]
             again, _ = await _run(program, plain, place, installer)
             if not again.exit_code and not again.timed_out:
@@ -142,7 +142,7 @@ async def _install(
 async def _run(
     program: str, arguments: Sequence[str], place: Path, installer: Installer
 ) -> tuple[SandboxResult, str]:
-    """Run an installer in the sandbox. Return its result and the end of what it wrote.
+    """Run an installer in the sandbox. Return its result and the end of its output.
 
     Raises:
         InstallationFailed: it cannot be started.

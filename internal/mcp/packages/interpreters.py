@@ -16,9 +16,9 @@ _FOLDERS = (".local/share/uv/python/*/bin", ".pyenv/versions/*/bin")
 
 
 def find_pythons(path: str, home: Path) -> list[Path]:
-    """Return the interpreters in the folders of a PATH and those of uv and pyenv, newest first.
+    """Return the interpreters in the folders of a PATH and in uv and pyenv, newest first.
 
-    Of each minor version there is one. Blocks.
+    There is at most one for each minor version. Blocks.
     """
     found: dict[int, Path] = {}
     for candidate in _candidates(path, home):

@@ -1,4 +1,4 @@
-"""The program that a command line starts, among those of the packages that were installed."""
+"""The program of the installed packages that a command line starts."""
 
 import json
 import shlex

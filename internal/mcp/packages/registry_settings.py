@@ -38,12 +38,12 @@ class RegistrySettings(NamedTuple):
 def read_registry_settings(
     ecosystem: Ecosystem, environ: Mapping[str, str], home: Path
 ) -> RegistrySettings:
-    """Return the indexes that a person uses; those of the ecosystem if none are configured.
+    """Return the indexes that a person has configured; otherwise the defaults of the ecosystem.
 
     Blocks. Files that cannot be read count as missing.
 
     Args:
-        ecosystem: whose packages are wanted.
+        ecosystem: the ecosystem of the packages.
         environ: the environment of the person.
         home: the home folder of the person.
     """

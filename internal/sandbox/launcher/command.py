@@ -34,7 +34,7 @@ class LaunchedCommand:
 
     Args:
         launcher: starts it.
-        command: what was asked for.
+        command: the requested command.
         argv: the full path of the program, and its arguments.
         environment: the variables of the command.
         on_output: gets the output.
@@ -186,7 +186,7 @@ class LaunchedCommand:
         return SandboxResult(exited[0] if exited else -signal.SIGKILL, timed_out)
 
     def _reported(self, name: str) -> list[int] | None:
-        """Return the numbers of a report, None if there is none."""
+        """Return the numbers of a report, None without one."""
         for line in self._reports.decode("ascii").splitlines():
             word, *numbers = line.split()
             if word == name:
@@ -200,7 +200,7 @@ async def _kill_group(group: int) -> None:
         for _ in range(_KILL_POLLS):
             os.killpg(group, signal.SIGKILL)
             if not await asyncio.to_thread(_is_running, group):
-                return  # what is left are zombies that their new parent has not reaped
+                return  # the remaining ones are zombies that their new parent has not reaped
             await asyncio.sleep(_KILL_POLL_SECONDS)
 
 

@@ -1,6 +1,6 @@
 """The launcher process: one small process that waits for commands and forks for each.
 
-So a command does not cost the start of an interpreter. `program` describes what it does.
+It saves the start of an interpreter for each command. `program` describes its protocol.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ _MAX_STARTING = 16
 class Launcher:
     """The launcher process of this process: started at the first command, and again if it has died.
 
-    It ends when it is closed or no longer referred to, and with this process, also on kill -9. The
-    commands that run then are not affected: each has a supervisor of its own.
+    It ends when it is closed or no longer referred to, and with this process, even on kill -9.
+    Commands that are still running are not affected: each has a supervisor of its own.
 
     Args:
-        program: what the process runs.
+        program: the program of the process.
         timeout_seconds: how long a command may wait until it is started.
     """
 

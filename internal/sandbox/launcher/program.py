@@ -1,9 +1,9 @@
 """The launcher: the program that starts commands, and ends all processes that they started.
 
 It is run as a file (`python -I -S program.py FD`), so it may import nothing but the standard
-library. Per byte on the socket FD it gets the descriptors of one command, and forks: the child
-supervises that command. It has no environment and no other descriptor of Larkspur, does not see
-what commands are, and ends when the other end of FD is closed.
+library. For each byte on the socket FD it receives the descriptors of one command and forks: the
+child supervises that command. It has no environment and no other descriptor of Larkspur, does not
+learn which commands run, and ends when the other end of FD is closed.
 
 The descriptors are: a link, the standard streams, and, for a command that is confined, a ruleset of
 Landlock, a file with a filter of system calls, and the files of control groups that take processes.
@@ -51,7 +51,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Request(NamedTuple):
-    """What a command is: its folder, the program with its arguments, and its variables."""
+    """A command: its folder, the program with its arguments, and its variables."""
 
     folder: bytes
     argv: list[bytes]
@@ -130,11 +130,11 @@ def confine(ruleset: int, filter_file: int, groups: list[int]) -> None:
 def start(link: int, request: Request, streams: list[int], confinement: list[int]) -> int:
     """Execute the program in a new session and return its process id, which is reported first.
 
-    So Larkspur knows the group of a program that kills this process at once.
+    Larkspur therefore knows the process group even of a program that kills this process at once.
 
     Args:
-        link: where to report.
-        request: what to execute.
+        link: the descriptor for reports.
+        request: the command.
         streams: the descriptors for standard input, output and error.
         confinement: the descriptors for `confine`, or none.
 
@@ -303,7 +303,7 @@ def main(control: socket.socket) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, reap_supervisors)  # interrupts the wait for a command
     gc.disable()
-    gc.freeze()  # so that supervisors share the memory of what is loaded
+    gc.freeze()  # so that supervisors share the memory of loaded modules
     while True:
         byte, descriptors, _, _ = socket.recv_fds(control, 1, _MAX_DESCRIPTORS)
         for descriptor in descriptors:

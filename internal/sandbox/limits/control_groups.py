@@ -1,8 +1,8 @@
 """Control groups of Linux: bounds for all processes of a command together, and for all commands.
 
 Where this process may create control groups (version 1 or 2; usually as root), each command gets
-its own, in one that bounds all commands below what Larkspur itself may use. Elsewhere only the
-bounds of each process and user in `resource_limits` hold.
+its own, inside a group that bounds all commands to less than Larkspur itself may use. Elsewhere
+only the bounds per process and user in `resource_limits` apply.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ _FILES = {
 }
 _WORDS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
 _ALL_MEMORY, _ALL_PROCESSES = 0.75, 4
-"""What all commands may use: a share of the memory, and this many times the processes of one."""
+"""Limits of all commands: a share of the memory, and this many times the processes of one."""
 _CPU_WEIGHTS = {"cpu.weight": 25, "cpu.shares": 256}
-"""A quarter of what other groups have, such as that of Larkspur, when all want the processors."""
+"""A quarter of the share of other groups, such as Larkspur's, when all want the processors."""
 _EVENTS: tuple[tuple[str, str, Resource], ...] = (
     ("pids.events", "max", "processes"),
     ("memory.events", "oom_kill", "memory"),
@@ -41,7 +41,7 @@ class ControlGroup(msgspec.Struct, frozen=True):
     folders: tuple[Path, ...]
 
     def arguments(self) -> list[str]:
-        """Return the program and arguments that let what follows them join the group."""
+        """Return the prefix of a command line that makes the command join the group."""
         files = [str(file) for file in self.members()]
         return ["/bin/sh", "-c", _JOIN, "sh", *files, "--"] if files else []
 
@@ -63,7 +63,7 @@ class ControlGroups:
     """Creates the groups of commands below the group of this process.
 
     Args:
-        memory_bytes: bound of the memory of a command, with what it writes to /tmp.
+        memory_bytes: bound of the memory of a command, including its files in /tmp.
         processes: bound of its processes and threads.
     """
 
@@ -87,7 +87,7 @@ class ControlGroups:
 
     @property
     def bounded_together(self) -> tuple[str, ...]:
-        """What all commands together are bounded in, in words."""
+        """The names of the resources that are bounded for all commands together."""
         return tuple(word for resource, word in _WORDS.items() if resource in self.resources)
 
     def create(self) -> ControlGroup:

@@ -9,11 +9,11 @@ _PROGRAM = "/usr/bin/prlimit"
 
 
 class ResourceLimits(msgspec.Struct, frozen=True):
-    """What a command may use. Sizes are in bytes.
+    """Limits of a command. Sizes are in bytes.
 
-    Where there are control groups, memory and the number of processes hold for all processes of the
-    command together. Elsewhere memory holds for each process, and the number of processes does not
-    hold if Larkspur runs as root, which Linux exempts.
+    With control groups, memory and the number of processes apply to all processes of the command
+    together. Otherwise memory applies to each process, and the number of processes has no effect if
+    Larkspur runs as root, which Linux exempts.
     """
 
     memory_bytes: int = 4_294_967_296
@@ -23,10 +23,10 @@ class ResourceLimits(msgspec.Struct, frozen=True):
     processes: int = 512
 
     def arguments(self, timeout_seconds: float, *, writes: bool = True) -> list[str]:
-        """Return the program and arguments in front of a command that set its limits.
+        """Return the prefix of a command line that sets its limits.
 
-        Without `writes` no file grows: a program that tries is ended by SIGXFSZ.
-        Memory counts what a process can write, so reserved addresses are free: Node reserves much.
+        Without `writes` no file can grow: SIGXFSZ ends a program that tries. Only writable memory
+        counts, not reserved addresses: Node reserves much.
         """
         cpu_seconds = math.ceil(timeout_seconds * (os.cpu_count() or 1)) + 1
         return [

@@ -1,10 +1,10 @@
 """The filters of system calls for commands in a sandbox: programs in classic BPF (seccomp(2)).
 
-All deny calls that no program needs inside and that reach parts of the kernel which namespaces do
-not separate: keyrings, tracing, modules, mounts, io_uring; sockets of families that lead around the
-network namespace, such as to the host of a virtual machine (AF_VSOCK); and new namespaces, in which
-a command would have the rights of root. Where there are no namespaces, a second filter also stands
-for those of network, processes and users.
+All filters deny calls that no program needs inside and that reach parts of the kernel which
+namespaces do not separate: keyrings, tracing, modules, mounts, io_uring; sockets of families that
+bypass the network namespace, such as to the host of a virtual machine (AF_VSOCK); and new
+namespaces, in which a command would have the rights of root. Without namespaces, a second filter
+also replaces the separation of network, processes and users.
 """
 
 import functools
@@ -29,7 +29,7 @@ _X32_NUMBERS = 0x40000000
 
 _Rule = tuple[int, int, int, int]
 _Argument = tuple[int, int, int]
-"""Which argument, a mask, and what it must be."""
+"""Index of the argument, a mask, and the required value."""
 
 _COMMON = {
     "io_uring_setup": 425,
@@ -126,7 +126,7 @@ _CLONE3 = 435
 _SOCKETS: Mapping[str, tuple[int, int]] = {"x86_64": (41, 53), "aarch64": (198, 199)}
 """The numbers of socket and socketpair."""
 FAMILIES = (1, 2, 10, 16)
-"""The families of which there are sockets: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+"""The allowed families of sockets: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 _STREAM: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 1), (1, 0xF, 1))
 _OWN: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 0),)
 _SECOND_OWN: tuple[_Argument, ...] = ((1, 0xFFFFFFFF, 0),)
@@ -193,7 +193,7 @@ def calls_denied_without_namespaces() -> bytes:
 def _assemble(
     architecture: int, checks: Iterable[list[_Rule]], denied: Iterable[int], ignored: Iterable[int]
 ) -> bytes:
-    """Return a filter that allows what it does not name."""
+    """Return a filter that allows all calls that it does not name."""
     denied, ignored = sorted(denied), sorted(ignored)
     numbers = denied + ignored
     jumps = [

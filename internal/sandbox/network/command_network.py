@@ -14,12 +14,13 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1"})
 
 
 class CommandNetwork:
-    """What connects a command to the hosts and servers that it may reach.
+    """Connects a command to the hosts and servers that it may reach.
 
     Args:
         access: the hosts.
         private: let them have addresses of this machine and of private networks.
-        neighbours: the ports of each running command whose servers it reaches, by a process of it.
+        neighbours: ports of the running commands whose servers it reaches, by one of their
+            processes.
         resolver: resolves the names of hosts.
     """
 

@@ -1,4 +1,4 @@
-"""Permitted hosts as they are, for programs of a command that know no proxy.
+"""Direct connections to permitted hosts, for programs without proxy support.
 
 In the namespace of the command a socket listens on the address and the port of each permitted
 host. Its connections are joined to this host by the proxy, which decides whether they may be: an
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 _LOCALHOST = ("127.0.0.1", "::1")
 _NAMES = "127.1.0."
 _CLOSED_SECONDS = 0.5
-"""How often the port of a service of this machine that does not answer is looked at."""
+"""Interval of the checks of a port of this machine whose service does not answer."""
 
 _TRIAL_SECONDS = 1.0
-"""How long the start of a command waits for a service of this machine."""
+"""Time for which the start of a command waits for a service of this machine."""
 
 
 class ForwardedSite(NamedTuple):
@@ -59,7 +59,7 @@ class ForwardedSite(NamedTuple):
 
 
 def forwarded_sites(access: NetworkAccess) -> list[ForwardedSite]:
-    """Return the hosts that are forwarded: those that the access names one by one, at most 32."""
+    """Return the hosts that the access names explicitly, at most 32. They are forwarded."""
     sites: dict[Site, ForwardedSite] = {}
     names: dict[str, str] = {}
     for pattern in forwarded_patterns(access.allow):
@@ -146,8 +146,8 @@ class Forwarder:
     async def _answers(self, site: Site) -> bool:
         """Return True if a service of this machine takes connections.
 
-        The table of the kernel is asked first: a service that takes a single connection would lose
-        it. What the firewall of the machine leads elsewhere is not in the table.
+        The table of the kernel is checked first: a service that accepts a single connection would
+        lose it. Addresses that the firewall of the machine redirects are not in the table.
         """
         if site.port in await asyncio.to_thread(listening_ports, "self", site.host):
             return True

@@ -58,7 +58,7 @@ class NetworkNamespace:
         return opened
 
     async def _receive(self, number: int) -> tuple[str, list[int]]:
-        """Return the answer to a request. Those that nobody waits for any more are dropped."""
+        """Return the answer to a request. Connections without a waiting request are dropped."""
         while True:
             await wait_until_readable(self._link)
             packet, descriptors, _, _ = socket.recv_fds(self._link, _MAX_REASON_BYTES, 1)

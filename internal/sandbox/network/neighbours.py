@@ -60,7 +60,7 @@ async def reach_neighbours(
 
     Args:
         own: the namespace of the command.
-        neighbours: the ports of each other command, by the id of one of its processes; of those
+        neighbours: the ports of each other command, by the id of one of its processes; of servers
             with the same port, the first is used.
         taken: ports that are not forwarded.
     """

@@ -18,10 +18,10 @@ from internal.normal_forms.addresses import address_refusal, parse_host
 from internal.sandbox.network.streams import Connection, close, join, serve
 
 PORT = 3128
-"""Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
+"""Port of the proxy, on 127.0.0.1 in the network namespace of a command."""
 
 MAX_CONNECTIONS = 256
-"""How many connections of a command are open at once."""
+"""Maximum number of open connections of a command."""
 
 CROWDED = "503 Service Unavailable"
 UNREACHABLE = "502 Bad Gateway"
@@ -54,7 +54,7 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
 class RefusedConnection(Exception):
-    """What is answered instead of a connection: a status, and a sentence for people."""
+    """Answer in place of a connection: a status, and a sentence for people."""
 
     def __init__(self, status: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -72,7 +72,7 @@ class Site(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """The first request of a connection. `forward` is what the server gets of it."""
+    """The first request of a connection. `forward` is the part that the server receives."""
 
     site: Site
     forward: bytes
@@ -243,7 +243,7 @@ def _parse(head: bytes) -> _Request:
     """Return the request of a head.
 
     Raises:
-        RefusedConnection: it is no request to a proxy.
+        RefusedConnection: it is not a request to a proxy.
     """
     line, _, fields = head.partition(b"\r\n")
     match = _REQUEST_LINE.fullmatch(line)
@@ -284,7 +284,7 @@ def _kept_fields(fields: bytes) -> list[bytes]:
     """Return the header lines that a server gets.
 
     Raises:
-        RefusedConnection: a line is no field, or could be read as several.
+        RefusedConnection: a line is not a field, or could be read as several.
     """
     kept = []
     for line in filter(None, fields.split(b"\r\n")):

@@ -68,11 +68,11 @@ async def serve(
 
 
 async def join(one: Connection, other: Connection, answer: Handler | None = None) -> bool:
-    """Copy between two connections until both have ended or one breaks. Return if they ended.
+    """Copy between two connections until both end or one breaks. Return whether both ended.
 
-    `answer` copies the first part of what the other one sends, None for nothing of its own.
+    `answer` copies the first data from the other connection, None to copy it unchanged.
 
-    What one of them has sent before its end reaches the other, however slowly that one reads.
+    Data that one side sent before its end reaches the other, however slowly that one reads.
     """
     for _, writer in (one, other):
         # so that drain() returns when nothing is left here that close() would lose
@@ -88,7 +88,7 @@ async def join(one: Connection, other: Connection, answer: Handler | None = None
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once; what it has not sent yet is lost. Return when it is closed."""
+    """Close a connection at once; unsent data is lost. Return when it is closed."""
     writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()

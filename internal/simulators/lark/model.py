@@ -64,7 +64,7 @@ def encode(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A self-built app with a bot, the scopes it was granted and what it subscribed to.
+    """A self-built app with a bot, its granted scopes and its event subscriptions.
 
     With `hears_all` it also has the scope for all messages of its groups.
     """
@@ -141,7 +141,7 @@ class Reaction:
 
 @dataclass(slots=True)
 class ChatMessage:
-    """A message. `sender` is an open_id or app_id; `content` is what the API returns."""
+    """A message. `sender` is an open_id or app_id; `content` has the form of the API."""
 
     message_id: str
     chat_id: str

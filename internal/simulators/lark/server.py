@@ -134,7 +134,7 @@ class Server(uvicorn.Server):
                 line.abort()
 
     async def finish(self) -> None:
-        """Wait for running requests and cancel those that exceed the grace period."""
+        """Wait for running requests; cancel requests that exceed the grace period."""
         if tasks := set(self.server_state.tasks):
             _, slow = await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
             for task in slow:

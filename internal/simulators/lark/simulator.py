@@ -30,8 +30,9 @@ WAIT_TIMEOUT_SECONDS = 20.0
 class LarkSim:
     """A local Lark on 127.0.0.1 for the duration of `async with`.
 
-    docs/lark-sim.md lists what it does not model. `speed` divides the delays between redeliveries.
-    With `tls` it serves HTTPS under that host name. `lark` gives access to the parts.
+    docs/lark-sim.md lists the parts of Lark that it does not model. `speed` divides the delays
+    between redeliveries. With `tls` it serves HTTPS under that host name. `lark` gives access to
+    the parts.
 
     Raises:
         OSError: The port is in use (on entering).
@@ -163,7 +164,7 @@ class LarkSim:
         """Send a text as a person and return its message_id.
 
         `mention_bot=True` mentions the first bot, `mentions` other open_ids; `reply_to`,
-        `in_thread` and `age_seconds` are those of `MessageDraft`.
+        `in_thread` and `age_seconds` are fields of `MessageDraft`.
 
         Raises:
             ActionError: The person is not in that chat.
@@ -215,7 +216,7 @@ class LarkSim:
     async def click(
         self, person: Person | str, message_id: str, label: str, **entered: Any
     ) -> Json:
-        """Click the card element with this name, element_id or text; return what is shown.
+        """Click the card element with this name, element_id or text; return Lark's response.
 
         `entered` are fields of `CardClick`, such as `form_value`.
 
@@ -226,7 +227,7 @@ class LarkSim:
         return await self.press(person, message_id, clicks.CardClick(path=path, **entered))
 
     async def press(self, person: Person | str, message_id: str, press: clicks.CardClick) -> Json:
-        """Click an element of a card; return what is shown to the person.
+        """Click an element of a card; return the response shown to the person.
 
         Raises:
             ActionError: The person cannot click such an element.

@@ -192,11 +192,11 @@ def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
 
 
 MERGED: Json = {"content": "Merged and Forwarded Message"}
-"""The content of a message with forwarded messages; only the API returns what is in it."""
+"""The content of a message with forwarded messages; only the API returns them."""
 
 
 def merge_draft(state: LarkState, message_ids: Sequence[str]) -> MessageDraft:
-    """Return messages as one that forwards them; those that forward others keep them inside.
+    """Return a message that forwards other ones; forwarded messages keep their nested messages.
 
     Raises:
         ActionError: One of them does not exist, or was recalled.
@@ -211,8 +211,8 @@ def merge_draft(state: LarkState, message_ids: Sequence[str]) -> MessageDraft:
 def edit(state: LarkState, person: str, message_id: str, draft: MessageDraft) -> None:
     """Replace the content of a text or a post of the person.
 
-    Lark's editor puts `<p>` around a text. The event names the message; what it says is that of
-    before the edit, and mentions nobody, because its readers must not rely on that.
+    Lark's editor puts `<p>` around a text. The event names the message, with the content before the
+    edit and without mentions: its readers must not rely on either.
 
     Raises:
         ActionError: It is not a text or a post of the person, or it was recalled.

@@ -2,7 +2,7 @@
 
 In reading order:
 
-- `interface`: `DatabaseMaintenance`, what can be done with each kind of database
+- `interface`: `DatabaseMaintenance`, the operations on each kind of database
 - `selection`: choice of the kind by the URL
 - `tables`: `TableConnection`, the tables of a database
 - `status`: rows, runs and processes

@@ -13,7 +13,7 @@ OnApplied = Callable[[Migration], None]
 
 
 class DatabaseSizes(NamedTuple):
-    """Bytes of a database and of its log, those that a vacuum gives back, and of each table."""
+    """Bytes of a database, of its log, of the space that a vacuum frees, and of each table."""
 
     size: int
     unused: int
@@ -31,16 +31,16 @@ class DatabaseMaintenance(Protocol):
 
     newest_version: int
     place: str
-    """Where it is, without a password."""
+    """Its location, without a password."""
 
     def snapshot(self) -> AbstractAsyncContextManager[TableConnection]:
         """Open the tables for reading; every statement sees the same state."""
         ...
 
     def source(self) -> AbstractAsyncContextManager[TableConnection]:
-        """Open the tables for a move: nobody else can change them until the block is left.
+        """Open the tables for a move. No other process can change them until the block ends.
 
-        The schema is migrated first. What the block writes is committed at its end.
+        The schema is migrated first. Changes of the block are committed at its end.
 
         Raises:
             Conflict: another process uses the database.
@@ -74,7 +74,7 @@ class DatabaseMaintenance(Protocol):
         ...
 
     async def vacuum(self, *, is_served: bool) -> str:
-        """Give unused space back and return a sentence about what was done.
+        """Give unused space back and return a sentence about the result.
 
         `is_served`: a gateway serves the database, whose writes must not wait for seconds.
         """

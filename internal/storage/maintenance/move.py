@@ -123,10 +123,10 @@ async def _begin(
 
 
 async def _check_empty(target: TableConnection, tables: list[Table]) -> None:
-    """Check that the target has nothing but what its creation stored.
+    """Check that the target contains only the rows that its creation stored.
 
     Raises:
-        Conflict: it has something else.
+        Conflict: it contains other rows.
     """
     used = [
         table.name

@@ -51,7 +51,7 @@ class PostgresMaintenance:
         return open_target(self._address)
 
     async def read_sizes(self) -> DatabaseSizes:
-        """Return the sizes of the database and its tables; what is unused is not known."""
+        """Return the sizes of the database and its tables; the unused space is unknown."""
         async with open_connection(self._address) as connection:
             size = await connection.fetchval("select pg_database_size(current_database())")
             tables = await connection.fetch(_TABLE_SIZES)

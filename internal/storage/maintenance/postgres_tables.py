@@ -100,7 +100,7 @@ class PostgresTables:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """Commit what a block does, or nothing of it."""
+        """Commit the changes of a block, or none of them if it fails."""
         await self.fetch("begin")
         try:
             yield
@@ -111,7 +111,7 @@ class PostgresTables:
             raise
 
     async def continue_numbers(self, table: Table) -> None:
-        """Let new rows be numbered after those that were inserted with a number."""
+        """Advance the sequence of the key past the inserted numbers."""
         (key, *others) = table.key
         if others:
             return

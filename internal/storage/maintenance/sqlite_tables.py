@@ -63,7 +63,7 @@ class SqliteTables:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """Commit what a block does, or nothing of it."""
+        """Commit the changes of a block, or none of them if it fails."""
         self._execute("begin immediate")
         try:
             yield
@@ -110,13 +110,13 @@ async def open_snapshot(path: Path) -> AsyncGenerator[SqliteTables]:
 
 @asynccontextmanager
 async def open_source(path: Path) -> AsyncGenerator[SqliteTables]:
-    """Open a file for a move: no other process can use it until the block is left.
+    """Open a file for a move. No other process can use it until the block ends.
 
-    The schema is migrated first. What the block writes is committed at its end.
+    The schema is migrated first. Changes of the block are committed at its end.
 
     Raises:
         Conflict: another process has the file open.
-        StoreCorrupt, StoreUnavailable: it cannot be used.
+        StoreCorrupt, StoreUnavailable: the file cannot be used.
     """
     prepare_file(path)
     with _connection(path, writes=True) as connection:

@@ -1,4 +1,4 @@
-"""The status of a database: what is in it, and who uses it."""
+"""The status of a database: its contents and the processes that use it."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from internal.storage.maintenance.tables import TableConnection, count_rows
 
 
 class Content(NamedTuple):
-    """What the tables of a database say; see `DatabaseStatus`."""
+    """Contents of the tables of a database; see `DatabaseStatus`."""
 
     schema: int
     tables: list[TableSize]
@@ -19,7 +19,7 @@ class Content(NamedTuple):
 
 
 async def read_content(tables: TableConnection, sizes: dict[str, int]) -> Content:
-    """Return what the tables say; `sizes` are the bytes of each table that is known."""
+    """Return the contents of the tables; `sizes` has the bytes of each table with a known size."""
     found = await tables.list_tables()
     names = {table.name for table in found}
     ((schema,),) = await tables.fetch("select max(number) from schema_migrations")

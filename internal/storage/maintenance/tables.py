@@ -13,7 +13,7 @@ from internal.agent.store.database import Row, SqlValue
 ValueKind = Literal["text", "integer", "real", "bytes"]
 
 PAGE_ROWS = 500
-"""How many rows are read or written at once."""
+"""Number of rows that are read or written at once."""
 
 _KINDS: dict[str, ValueKind] = {
     "text": "text",
@@ -52,10 +52,10 @@ class Table(NamedTuple):
 
 
 def value_kind(table: str, column: str, declared: str) -> ValueKind:
-    """Return the kind of a column that is declared with a type.
+    """Return the kind of a column by its declared type.
 
     Raises:
-        StoreError: the type is none of those that Larkspur uses.
+        StoreError: Larkspur does not use this type.
     """
     kind = _KINDS.get(declared.lower())
     if kind is None:
@@ -90,11 +90,11 @@ class TableConnection(Protocol):
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Commit what a block does, or nothing of it."""
+        """Commit the changes of a block, or none of them if it fails."""
         ...
 
     async def continue_numbers(self, table: Table) -> None:
-        """Let new rows be numbered after those that were inserted with a number."""
+        """Advance the sequence of the key past the inserted numbers."""
         ...
 
 

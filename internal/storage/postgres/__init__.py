@@ -3,7 +3,7 @@
 In reading order:
 
 - `database`: `PostgresDatabase`, which runs on two event loops of its own
-- `writer`: group commit of serial transactions, and what happens when the connection is lost
+- `writer`: group commit of serial transactions, and recovery from a lost connection
 - `reader`: reads on snapshots
 - `notifications`: the commits of other processes
 - `schema`: checks of the server, creation and migration of the tables

@@ -94,7 +94,7 @@ def _driver_url(address: PostgresAddress) -> str:
 
 
 def _system_tls(address: PostgresAddress) -> ssl.SSLContext | None:
-    """Return what checks a server with the certificates of the system, None if it is not to be.
+    """Return the context that verifies a server with the system's certificates, None if not wanted.
 
     Blocks.
     """

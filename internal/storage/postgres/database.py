@@ -159,7 +159,7 @@ def parse_url(url: str) -> PostgresAddress:
 
 
 async def connect_first(address: PostgresAddress) -> Connection:
-    """Open the first connection, with sentences for what may be wrong in the URL."""
+    """Open the first connection; failures are explained in terms of the URL."""
     connection: Connection | None = None
     try:
         connection = await connect(address)

@@ -22,7 +22,7 @@ DRIVER_ERRORS: Final = (
     asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError,
     TimeoutError,
 )  # fmt: skip
-"""What a call of asyncpg may raise."""
+"""Exceptions that a call of asyncpg may raise."""
 
 
 class ServerFailed(Exception):

@@ -27,11 +27,11 @@ _PARAMETER = re.compile(r"\$(\d+)")
 
 
 class Traits(NamedTuple):
-    """How a statement can be joined to others.
+    """Properties that decide whether a statement can be joined to others.
 
     Attributes:
-        changes: the table that it changes, "" for none.
-        words: all its words, the tables that it reads among them.
+        changes: the table that it changes, "" if it changes none.
+        words: all its words, including the names of the tables that it reads.
         can_wait: it returns no rows.
         can_lead: others may be put before it.
     """
@@ -57,9 +57,9 @@ def find_traits(sql: str) -> Traits:
 
 @cache
 def join(names: tuple[str, ...], statements: tuple[str, ...]) -> str:
-    """Return statements as one: the last one, with the others before it under their names.
+    """Return statements as one: the last one, preceded by the others under their names.
 
-    The parameters of the last one keep their numbers, and those of the others follow.
+    The parameters of the last one keep their numbers; the parameters of the others follow.
     """
     *others, last = statements
     used = _count_parameters(last)
@@ -84,7 +84,7 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
     Raises:
         StoreError, RequestError: a statement failed.
         ServerFailed: the server or the connection failed.
-        Exception: whatever the work raises.
+        Exception: any exception of the work.
     """
     generator = work()
     execution = _Execution(connection, queries)
@@ -125,7 +125,7 @@ class _Execution:
         return not traits.can_lead or any(waiting.affects(traits) for _, waiting in self._waiting)
 
     async def flush(self) -> None:
-        """Execute what is waiting."""
+        """Execute the waiting statements."""
         if self._waiting:
             last, _ = self._waiting.pop()
             await self._execute_with_waiting(last)

@@ -1,4 +1,4 @@
-"""What PostgreSQL tells with NOTIFY: commits of other processes, and messages between processes."""
+"""PostgreSQL notifications (NOTIFY): commits of other processes, and messages between processes."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -14,7 +14,7 @@ CHANNEL = "larkspur"
 _MESSAGE_CHANNEL = "larkspur_messages"
 _SEND = "select pg_notify('larkspur_messages', part) from unnest($1::text[]) as part"
 _PART_CHARACTERS = 1900
-"""How much of a message a notification carries; 8,000 bytes are the limit of the server."""
+"""Part of a message in one notification; the limit of the server is 8,000 bytes."""
 
 _MAX_MESSAGE_CHARACTERS = 8_000_000
 _MAX_WAITING_MESSAGES = 1000
@@ -102,7 +102,7 @@ class Notifications:
                     await connection.add_listener(CHANNEL, self._receive)
                     await connection.add_listener(_MESSAGE_CHANNEL, self._receive_part)
                     pause = _FIRST_PAUSE_SECONDS
-                    self._schedule()  # what was committed before is not announced
+                    self._schedule()  # earlier commits are not announced
                     await self._send_until_end(connection)
                 finally:
                     await disconnect(connection)
@@ -139,7 +139,7 @@ class Notifications:
         Raises:
             Exception: one of `errors.DRIVER_ERRORS`: the server does not answer.
         """
-        # what was to be sent without a connection is out of date
+        # messages that waited for a connection are out of date
         self._outgoing = asyncio.Queue(_MAX_WAITING_MESSAGES)
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())

@@ -14,7 +14,7 @@ _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"
 _BEGIN_NEXT = f"rollback; {_BEGIN}"
 _IDLE_SECONDS = 1.0
-"""How long a transaction for the next read stays open. Without a statement it has no snapshot."""
+"""Time a transaction stays open for the next read. Without a statement it has no snapshot."""
 
 
 class Readers:
@@ -65,7 +65,7 @@ class Readers:
         await disconnect(connection)
 
     async def _next(self, connection: Connection | None) -> PendingWork | None:
-        """Return the next read, None at the end. End the transaction if there is none for long."""
+        """Return the next read, None at the end. End an unused transaction after a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_IDLE_SECONDS):
                 return await self._queue.get()

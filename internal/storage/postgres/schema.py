@@ -16,7 +16,7 @@ _BEGIN_MIGRATION = (  # another process may migrate for minutes
     f"begin isolation level read committed; set local statement_timeout = 0; {_TAKE_LOCK}"
 )
 BEGIN = f"begin isolation level read committed; {_TAKE_LOCK}"
-"""Begins a transaction after those of all other processes. Statements see what they committed."""
+"""Begins a transaction after those of all other processes, whose commits its statements see."""
 
 _MIN_VERSION = 13
 _MIGRATION_SECONDS = 3600.0

@@ -25,7 +25,7 @@ from internal.storage.postgres.schema import BEGIN
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 15.0
-"""How long writes wait for a server that is gone."""
+"""Time for which writes wait for a server that is gone."""
 
 _MAX_GROUP_SIZE = 512
 _MAX_GROUP_SECONDS = 0.05  # see the writer of SQLite
@@ -51,8 +51,8 @@ class _CommitLost(Exception):
 class PostgresWriter:
     """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions, `state` says whether the last one succeeded. `put` may be
-    called from any thread; everything else belongs to the loop of the writer.
+    `commits` counts the transactions, `state` has the success of the last one. `put` may be called
+    from any thread; everything else belongs to the loop of the writer.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class PostgresWriter:
         self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
 
     async def close(self) -> None:
-        """Write what was queued before, then close the connection."""
+        """Write the queued work, then close the connection."""
         self._queue.put_nowait(None)
         await self._task
         await disconnect(self._connection)
@@ -230,7 +230,7 @@ class PostgresWriter:
         self.state = state_after(self.state, failure)
 
     async def _fail(self, group: list[PendingWork], failure: str) -> None:
-        """Fail the group and what waits behind it: each would wait for the server again."""
+        """Fail the group and the work queued behind it: each would wait for the server again."""
         while not self._queue.empty() and len(group) < _MAX_GROUP_SIZE:
             size = len(group)
             self._add_waiting(group)

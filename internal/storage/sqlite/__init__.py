@@ -4,7 +4,7 @@ In reading order:
 
 - `database`: `SqliteDatabase`, its reader threads
 - `writer`: the writer thread, group commit, and the execution of a unit of work
-- `work_queue`: what the writer thread waits for
+- `work_queue`: the queue of the writer thread
 - `commit_watch`: the commits of other processes
 - `schema`: creation and migration of the file
 - `image_references`: the function of migration 7

@@ -11,9 +11,9 @@ from pathlib import Path
 REPORT_SECONDS = 0.02
 """The shortest time between two calls of `look` that find a commit."""
 PAUSE_SECONDS = 0.05
-"""How often it is looked for where the kernel does not report changes of the file.
+"""Interval of the checks where the kernel does not report changes of the file.
 
-Elsewhere it is the first pause after an own commit and after one that was found.
+Elsewhere it is the first pause after an own commit and after a detected one.
 """
 _FIRST_PAUSE_SECONDS = 0.001
 _MAX_PAUSE_SECONDS = 1.0
@@ -21,11 +21,11 @@ _IN_MODIFY = 2  # of sys/inotify.h
 
 
 class CommitWatch:
-    """Tells whether other connections have committed to a file, and when to look for it.
+    """Detects commits of other connections to a file, and tells when to check for them.
 
-    On Linux the kernel reports what is written to the `-wal` file (inotify(7)). A commit is seen
-    only later, when it is on disk, so it is looked for at growing intervals. Elsewhere it is looked
-    for each `PAUSE_SECONDS`.
+    On Linux the kernel reports writes to the `-wal` file (inotify(7)). A commit becomes visible
+    only later, when it is on disk, so the watch polls at growing intervals. Elsewhere it polls
+    every `PAUSE_SECONDS`.
 
     Args:
         connection: belongs to the thread that calls the methods.
@@ -86,7 +86,7 @@ class CommitWatch:
             os.close(self.descriptor)
 
     def _read_version(self) -> int:
-        """Return a number that commits of other connections change, those of this one do not."""
+        """Return a number that only commits of other connections change."""
         ((version,),) = self._connection.execute("pragma data_version").fetchall()
         return int(version)
 

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 LOCK_TIMEOUT_SECONDS = 15.0
-"""How long to wait for another process that holds the file's lock."""
+"""Time to wait for another process that holds the file's lock."""
 
 _READER_SETTINGS = ("query_only = on",)
 _WRITER_SETTINGS = (

@@ -99,7 +99,7 @@ class SqliteDatabase(QueuedDatabase):
             StoreUnavailable: the database cannot be read.
         """
         if is_short and self._is_open:
-            with suppress(StoreUnavailable):  # a thread waits for a lock, or tells what is wrong
+            with suppress(StoreUnavailable):  # a thread waits for a lock, or reports the failure
                 return cast(T, self._short_reader.read(work))
         return await super().read(work)
 

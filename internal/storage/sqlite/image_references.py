@@ -17,7 +17,7 @@ def refer_to_images(message: str) -> str:
     """Return a stored message, as JSON, with a reference in place of every picture.
 
     The content of the pictures is in the attachment store: they were made of attachments. A message
-    that is no JSON is returned as it is.
+    that is not JSON is returned unchanged.
     """
     try:
         decoded = json.loads(message)

@@ -24,7 +24,7 @@ class Reader:
 
         Raises:
             StoreUnavailable: the file cannot be read.
-            Exception: whatever the work raises.
+            Exception: any exception of the work.
         """
         try:
             self._connection.execute("begin")

@@ -32,7 +32,7 @@ class WorkQueue:
         self._is_closed = False
 
     def put(self, item: PendingWork | None) -> None:
-        """Add a unit of work, or None for the end. From any thread.
+        """Add a unit of work; None ends the queue. From any thread.
 
         Raises:
             RuntimeError: the queue is closed; nothing was added.

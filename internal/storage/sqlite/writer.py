@@ -39,7 +39,7 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
     Raises:
         sqlite3.Error: disk, file or lock failed.
         StoreError, Conflict: a statement failed.
-        Exception: whatever the work raises.
+        Exception: any exception of the work.
     """
     generator = work()
     query = ""
@@ -76,15 +76,15 @@ def _bind(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
 
 _MAX_GROUP_SIZE = 512
 _MAX_GROUP_SECONDS = 0.05
-"""How long a commit is delayed at most while more work keeps arriving."""
+"""Maximum delay of a commit while more work keeps arriving."""
 
 
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
-    `commits` counts the transactions, `state` says whether the last one succeeded. After a failed
-    sync, damage, or when the file was moved or replaced, every further write fails: the content of
-    the disk is uncertain until it is reopened.
+    `commits` counts the transactions, `state` has the success of the last one. After a failed sync,
+    damage, or when the file was moved or replaced, every further write fails: the content of the
+    disk is uncertain until it is reopened.
 
     Args:
         on_foreign_commit: is called in the loop after other processes have committed.
@@ -118,7 +118,7 @@ class Writer:
         self._queue.put(item)
 
     def close(self) -> None:
-        """Write what was queued before, then close the connection. Blocks until it is done."""
+        """Write the queued work, then close the connection. Blocks until the thread has ended."""
         self._queue.put(None)
         self._thread.join()
 
@@ -157,7 +157,7 @@ class Writer:
 
     def _look(self) -> None:
         """Call back when the file has changed other than by this connection."""
-        with suppress(sqlite3.Error):  # the next write tells what is wrong
+        with suppress(sqlite3.Error):  # the next write reports the failure
             if self._watch.look():
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._on_foreign_commit)

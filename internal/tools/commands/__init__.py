@@ -4,5 +4,5 @@
 - `run_code`: a program in Python, JavaScript or bash
 - `background`: the background commands of this process
 - `background_tools`: read the output of background commands, and stop them
-- `execution`, `command_end`, `configuration_files`: what they share
+- `execution`, `command_end`, `configuration_files`: shared by all of them
 """

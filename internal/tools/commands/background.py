@@ -79,7 +79,7 @@ class BackgroundCommandPool:
         shown: str,
         kept: bool,
     ) -> str:
-        """Start the command of a watch and return its id. `shown` is what people read of it.
+        """Start the command of a watch and return its id. `shown` is its text for people.
 
         Raises:
             ToolError: too many commands of the session run.

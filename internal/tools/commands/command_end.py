@@ -1,4 +1,4 @@
-"""How the end of a command is described to the model."""
+"""Description of the end of a command for the model."""
 
 from internal.agent.ports.sandbox import Resource, SandboxResult
 

@@ -1,4 +1,4 @@
-"""Files of background commands: what they were, and the end of what they printed.
+"""Files of background commands: their records, and the end of their output.
 
 They outlive the command and the process, up to the end of their session.
 """
@@ -41,8 +41,8 @@ class StoredCommand(NamedTuple):
 class CommandOutputFile:
     """The output of a command in a file of at most twice `MAX_KEPT_BYTES`.
 
-    The process that runs the command holds a lock on it. A disk that is full costs what would be
-    read later, not the command.
+    The process that runs the command holds a lock on it. A full disk loses output for later
+    readers, it does not stop the command.
     """
 
     def __init__(self, folder: Path, command_id: str) -> None:
@@ -55,7 +55,7 @@ class CommandOutputFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def save(self, record: BackgroundCommand, end: str = "") -> None:
-        """Replace what is known of the command."""
+        """Replace the record of the command."""
         part = self._record.with_suffix(".part")
         try:
             part.write_bytes(msgspec.json.encode({**msgspec.to_builtins(record), "end": end}))
@@ -64,7 +64,7 @@ class CommandOutputFile:
             logger.warning("a background command was not stored", extra={"reason": str(error)})
 
     def write(self, chunk: bytes, kept: bytes | bytearray) -> None:
-        """Append what was printed; `kept` is the end of all output, with it."""
+        """Append output; `kept` is the end of all output, including it."""
         if self._file is None:
             return
         with suppress(OSError):
@@ -87,7 +87,7 @@ class CommandFiles:
         self._folder = folder
 
     def create(self, session_id: SessionId, command_id: str) -> CommandOutputFile:
-        """Create the files of a new command, and remove those of the oldest ones."""
+        """Create the files of a new command, and remove the oldest ones."""
         folder = self._of(session_id)
         for path in self._newest_first(session_id)[MAX_LISTED - 1 :]:
             if not _is_locked(path.with_suffix(".log")):

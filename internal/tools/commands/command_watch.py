@@ -1,4 +1,4 @@
-"""What is done around every command of an agent for the people who work in its folders later."""
+"""Protection around every command of an agent for people who later work in its folders."""
 
 import os
 from contextlib import suppress
@@ -19,7 +19,7 @@ from internal.tools.instruction_trust import InstructionTrust
 
 
 class WatchedFiles:
-    """What the watches of all commands share.
+    """State shared by the watches of all commands.
 
     Args:
         trust: remembers which texts may instruct agents.
@@ -46,11 +46,11 @@ class WatchedFiles:
 
 
 class CommandWatch:
-    """Protects repositories while a command runs, and finds what it did that is trusted later.
+    """Protects repositories while a command runs, and finds its changes to files trusted later.
 
     Args:
-        files: what watches share.
-        command: the command. Once the watch has begun, `command` is it with more read-only paths.
+        files: the state that watches share.
+        command: the command. Once the watch has begun, `command` has more read-only paths.
         people: the folders in which people work as well.
         protects: the sandbox keeps the command from configuring repositories there.
     """

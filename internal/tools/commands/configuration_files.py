@@ -1,7 +1,7 @@
 """The files of a workspace that agents and programs trust later, compared around a command.
 
-A command cannot change those that the sandbox protects, but it can create others: a repository with
-hooks, an `AGENTS.md`. Nothing in Larkspur uses them unasked, but a person's git or another agent
+A command cannot change the files that the sandbox protects, but it can create others: a repository
+with hooks, an `AGENTS.md`. Larkspur does not use them unasked, but a person's git or another agent
 might, so they are reported.
 """
 
@@ -37,7 +37,7 @@ _READ_BY_GIT = tuple(name for name in GIT_CONFIGURATION if name not in {"info", 
 _GIT_CONFIG = re.compile(r"/\.git/(?:config|config\.worktree|commondir)$")
 _OWN_FOLDER = b"."  # the content of `commondir` while a command runs, see `git_folders`
 
-# What `git init` and `git clone` write. Every other setting may name a program.
+# Settings that `git init` and `git clone` write. Every other setting may name a program.
 _PLAIN_SETTINGS = re.compile(
     rb"""
     \s* (?: [#;].* )? |
@@ -66,11 +66,11 @@ class ConfigurationSnapshot:
         self._folders = tuple(folders)
         self._search = search
         self.found = {folder: search.search(folder) for folder in self._folders}
-        """What is below each of the folders."""
+        """The repositories and configuration below each of the folders."""
         self._files = _all_files(self.found)
 
     def report(self) -> list[str]:
-        """Return the files that are new or different now, whatever process changed them.
+        """Return the files that are new or different now, no matter which process changed them.
 
         Names are relative to the working folder; invisible characters are escaped. If folders were
         made until there are too many, the first one that was not searched is named, with `/…`.
@@ -117,7 +117,7 @@ def log_changes(names: Sequence[str], call: CallContext) -> None:
 
 
 def describe_changes(names: Sequence[str]) -> str:
-    """Return a line about changed files for the model, "" for none."""
+    """Return a line about changed files for the model, "" if there are none."""
     if not names:
         return ""
     more = f" and {len(names) - MAX_REPORTED} more" if len(names) > MAX_REPORTED else ""
@@ -140,7 +140,7 @@ def _all_files(found: Mapping[str, FoundConfiguration]) -> dict[str, _Identity]:
 
 
 def _add_repository(root: int, git: str, files: dict[str, _Identity], folder: str) -> None:
-    """Add a repository, and what git reads there; its name in place of a folder of any name."""
+    """Add a repository, and the files that git reads there; `folder` is its place in the result."""
     identity = _identity(root, git)
     if identity is None:
         return

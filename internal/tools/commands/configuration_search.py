@@ -28,7 +28,7 @@ _TICK_NS = 100_000_000
 _BARE = frozenset({"HEAD", "objects", "refs"})
 """With these, git takes a folder for a repository."""
 _PACKAGES = frozenset({"node_modules", "site-packages"})
-"""Folders of packages: what configures programs there is read by nobody, but git reads its own."""
+"""Folders of packages: their configuration files are not used, except by git."""
 _GIT = ".git"
 _SUBMODULE_MODE = (0o160000).to_bytes(4, "big")  # as it is in an index
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
@@ -38,9 +38,9 @@ _NESTED = frozenset(each.casefold() for each in CONFIGURATION_NAMES if "/" in ea
 
 
 class FoundConfiguration(NamedTuple):
-    """What is below a folder; paths are relative to it.
+    """Repositories and configuration below a folder; paths are relative to it.
 
-    `repositories` are the folders that git keeps its files in, or files and links in their place;
+    `repositories` are the folders in which git keeps its files, or files and links in their place;
     `files` are files and folders that configure. `unread` is the first folder that was not
     searched, because there are too many, "" if all were.
     """
@@ -61,9 +61,9 @@ class _Folder(NamedTuple):
 
 
 class ConfigurationSearch:
-    """Searches folders and remembers what it has read. May be used in several threads.
+    """Searches folders and caches their contents. May be used in several threads.
 
-    Repositories that were found once are found again, whatever crowd of folders is made.
+    A repository that was found once is found again, however many folders are created later.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class ConfigurationSearch:
         self._staged: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
 
     def search(self, root: str) -> FoundConfiguration:
-        """Return what is below a folder; nothing if it cannot be opened. Blocks."""
+        """Return the repositories below a folder; nothing if it cannot be opened. Blocks."""
         try:
             opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -118,10 +118,10 @@ class _Walk:
         self.read: dict[str, _Folder] = {}
 
     def find(self, known: tuple[str, ...]) -> FoundConfiguration:
-        """Return what is found; `known` are repositories that may still be there."""
+        """Return the repositories that are found; `known` ones may still exist."""
         repositories = dict.fromkeys(each for each in known if self._exists(each))
         files: dict[str, None] = {}
-        pending, packages = deque([""]), deque[str]()  # those of packages come last
+        pending, packages = deque([""]), deque[str]()  # folders of packages come last
         entries = 0
         while queue := pending or packages:
             path = queue.popleft()
@@ -157,7 +157,7 @@ class _Walk:
         return True
 
     def _folder(self, path: str) -> _Folder | None:
-        """Return what a folder contains, None if it is none, or cannot be read."""
+        """Return the contents of a folder, None if it is not a folder or cannot be read."""
         before = self._before.get(path)
         if before is not None:
             try:

@@ -1,4 +1,4 @@
-"""What the tools that run commands share: what a command sees, and how long it may take."""
+"""Common parts of the tools that run commands: visible files and time limits."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ ACCESS_TARGETS = (
     OutsidePathTarget("write_paths", writable=True),
 )
 KILL_GRACE_SECONDS = 30.0
-"""What a call may take beyond its timeout."""
+"""Time that a call may take beyond its timeout."""
 
 
 def session_command(
@@ -157,10 +157,10 @@ async def run_session_command(
 
 
 def _check_path(workspace: Workspace, path: str) -> None:
-    """Check that a path outside of the workspace is what it is called.
+    """Check that a path outside of the workspace may be seen, and passes no link.
 
     Raises:
-        ToolError: it is not there, is something else, or may not be seen.
+        ToolError: it does not exist, leads elsewhere, or may not be seen.
     """
     normal = normalize_path(path)
     try:
@@ -179,7 +179,7 @@ def _check_path(workspace: Workspace, path: str) -> None:
 
 
 def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
-    """Return what a command sees. The configuration of agents and programs is read-only."""
+    """Return the files that a command sees. Configuration of agents and programs is read-only."""
     writable, read_only = (workspace.root, *outside.writable), outside.read_only
     if workspace.folders is not None:
         read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)

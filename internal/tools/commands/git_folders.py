@@ -1,8 +1,8 @@
 """Keeps commands from configuring the repositories of a workspace.
 
-Git must write in its folder, so a command can as well. What git only reads there is mounted
-read-only, also what does not exist: for that it is made, folders for good and files for as long as
-a command runs. They mean to git what their absence means.
+Git must write in its folder, so a command can as well. Files that git only reads are mounted
+read-only. Missing ones are created for this purpose, folders permanently and files for as long as a
+command runs; git treats them as if they were absent.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ ADVICE = (
     " and branches are not affected. Ask the person to do it, or pass a setting with"
     " `git -c NAME=VALUE`]"
 )
-"""What a command is told that failed for it."""
+"""Message for a command that failed because of the protection."""
 
 _LOCK = "commondir"
 _PLACEHOLDERS: Mapping[str, bytes] = {_LOCK: b".\n", "config": b"", "config.worktree": b""}
@@ -40,7 +40,7 @@ _NAMES = (".git", *(f"/{name}" for name in GIT_CONFIGURATION))
 
 
 def is_kept_from_git(output: str) -> bool:
-    """Return True if the output of a command says that it could not change what is protected."""
+    """Return True if the output of a command shows that it could not change a protected file."""
     return any(
         any(failure in line for failure in _FAILURES) and any(name in line for name in _NAMES)
         for line in output.splitlines()
@@ -53,7 +53,7 @@ class GitFolders:
     `read_only` are the paths that commands may not change.
 
     Args:
-        found: what is below each folder.
+        found: the repositories below each folder.
     """
 
     def __init__(self, found: Mapping[str, FoundConfiguration]) -> None:
@@ -107,7 +107,7 @@ class GitFolders:
 
 
 def _outermost(repositories: Sequence[str]) -> Iterable[str]:
-    """Leave out those of submodules, which are in a protected folder of another one."""
+    """Leave out repositories of submodules, which are in a protected folder of another one."""
     modules = tuple(f"{path}/modules/" for path in repositories)
     return (path for path in repositories if not path.startswith(modules))
 
@@ -123,7 +123,7 @@ def _open(root: str, parts: tuple[str, ...]) -> int:
 
 
 def _names_files(folder: int) -> bool:
-    """Return True if the configuration of a repository says where its files are."""
+    """Return True if the configuration of a repository sets the place of its files."""
     try:
         file = os.open("config", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:

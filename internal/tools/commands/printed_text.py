@@ -1,4 +1,4 @@
-"""What a command printed, as text for people, and the address that a server among it names."""
+"""Output of a command as text for people, and the address of a server in it."""
 
 import re
 
@@ -17,6 +17,6 @@ def printed_text(output: bytes) -> str:
 
 
 def find_address(output: bytes | bytearray) -> str:
-    """Return the first address on the own machine that was printed, "" for none."""
+    """Return the first address on the own machine in an output, "" if there is none."""
     found = _ADDRESS.search(screen_text(output.decode("utf-8", "replace")))
     return found[0].rstrip(".") if found else ""

@@ -33,7 +33,7 @@ async def _check_call(context: ToolContext, language: Runtime, **access: Any) ->
     """Check a call before a person is asked about it; see `check_access`.
 
     Raises:
-        ToolError: commands find no program for the language, or cannot get what the call needs.
+        ToolError: there is no program for the language, or the call cannot get what it needs.
     """
     found = context.sandbox.capabilities.runtimes
     if language not in found:

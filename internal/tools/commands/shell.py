@@ -69,7 +69,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
 async def _start(
     context: ToolContext, command: SandboxCommand, line: str, *, keep: bool
 ) -> ToolOutcome:
-    """Start a background command; what it writes at once is part of the result."""
+    """Start a background command; its first output is part of the result."""
     pool, call = context.background, context.call
     watch = session_watch(context, command)
     new_id = pool.start(context.sandbox, watch, call, shown=line, kept=keep)

@@ -1,4 +1,4 @@
-"""The output of a command as a model reads it: what a terminal would show in the end."""
+"""The output of a command for the model: the final contents of a terminal."""
 
 import codecs
 

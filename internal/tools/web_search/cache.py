@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class CacheStatistics(NamedTuple):
-    """How many calls since the start were answered without a request, and how many with one."""
+    """The number of calls since the start that were answered without and with a request."""
 
     hits: int
     misses: int

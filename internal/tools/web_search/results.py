@@ -1,4 +1,4 @@
-"""Cleaning of results: what a website writes into its title reaches the model as plain text."""
+"""Cleaning of results: text from a website reaches the model as plain text."""
 
 import html
 import re
@@ -29,10 +29,10 @@ _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|
 
 
 def clean(query: SearchQuery, results: list[SearchResult]) -> tuple[SearchResult, ...]:
-    """Return the results that can be shown, each URL once and at most as many as were asked for.
+    """Return the results that can be shown, each URL once and at most as many as requested.
 
-    Results of other addresses than http and https are left out, as are those of other websites if
-    the query names a domain.
+    Results with addresses other than http and https are left out, as are results from other
+    websites if the query names a domain.
     """
     cleaned: dict[str, SearchResult] = {}
     for result in results:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class SearchAnswer(NamedTuple):
-    """The results of a provider; `failures` says why those before it gave none."""
+    """The results of a provider; `failures` are the reasons why the providers before it failed."""
 
     provider: str
     results: tuple[SearchResult, ...]

@@ -1,8 +1,8 @@
 """Delegation: tasks that a run creates for other runs.
 
-- `subtask`: the place of such a task, and what a run waits for.
-- `state`: what a run remembers of its subtasks.
+- `subtask`: the place of such a task.
+- `state`: the state of a run with subtasks.
 - `requests`: the arguments of the tools, and their errors.
-- `rights`: what a subtask may do, at most what its creator may.
+- `rights`: the rights of a subtask, at most the rights of its creator.
 - `reports`: the sentences that the model and people read about ended subtasks.
 """

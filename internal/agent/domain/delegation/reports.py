@@ -1,4 +1,4 @@
-"""What the model and people read about subtasks."""
+"""Texts about subtasks for the model and people."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,7 +41,7 @@ POLLING_HINT = (
 
 
 class SubtaskResult(NamedTuple):
-    """A subtask, its run, and the files that it and those below it made."""
+    """A subtask, its run, and the files that it and its own subtasks made."""
 
     task: Task
     run: Run
@@ -54,7 +54,7 @@ class SubtaskResult(NamedTuple):
 
     @property
     def path(self) -> str:
-        """What people read in place of the id."""
+        """The display name in place of the id."""
         return self.run.place or self.task.id
 
     @property
@@ -96,7 +96,7 @@ def _describe_result(result: SubtaskResult, share: int) -> str:
 
 
 def end_message(result: SubtaskResult) -> str:
-    """Return what the model of a running creator reads when a subtask has ended."""
+    """Return the message to the model of a running creator when a subtask has ended."""
     return f"{END_OPENING}\n{describe_results([result])}"
 
 
@@ -106,5 +106,5 @@ def report_prompt(results: Sequence[SubtaskResult]) -> str:
 
 
 def subtask_prompt(instruction: str, workspace: WorkspaceChoice) -> str:
-    """Return what the model of a subtask reads."""
+    """Return the prompt for the model of a subtask."""
     return f"[{SUBTASK_NOTE}{_FOLDER_NOTES[workspace]} Do only this part:]\n\n{instruction}"

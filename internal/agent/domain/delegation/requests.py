@@ -1,4 +1,4 @@
-"""The tools with which a run creates tasks: their arguments, and what is wrong with them."""
+"""The tools with which a run creates tasks: their arguments, and the problems with them."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -156,7 +156,7 @@ _CHECKED = frozenset({"title", "default", "minLength", "maxLength", "maxItems"})
 
 
 def _shortened(schema: Any) -> Any:
-    """Return a JSON Schema without what the model does not need."""
+    """Return a JSON Schema without the parts that the model does not need."""
     if isinstance(schema, list):
         return [_shortened(each) for each in schema]
     if not isinstance(schema, dict):
@@ -233,7 +233,7 @@ def _check_instruction(text: str) -> None:
 
 
 def order_by_dependencies(tasks: Sequence[NewTask]) -> list[int]:
-    """Return the places of tasks of one list, from 0, each after those that it depends on.
+    """Return the places of tasks of one list, from 0, each after its dependencies.
 
     Raises:
         ToolError: they depend on each other in a circle, or on a place that does not exist.

@@ -1,7 +1,7 @@
-"""Rights of subtasks: at most those of the task that creates them.
+"""Rights of subtasks: at most the rights of the task that creates them.
 
-`OPTIONS` says of each option of a subtask how it is held against what the person of the creator may
-choose. `subtask_spec` narrows what is not refused.
+`OPTIONS` has for each option of a subtask its comparison with the options that the creator's person
+may choose. `subtask_spec` narrows the options that are not refused.
 """
 
 import difflib
@@ -22,10 +22,10 @@ NEW_PROFILE = "subtask"
 
 
 class Grant(NamedTuple):
-    """What a creator can give to a subtask.
+    """Rights and options that a creator can give to a subtask.
 
     Attributes:
-        creator: how the creator runs.
+        creator: the specification of the creator.
         profile: the profile of the subtask, as `narrow_profile` returns it.
         tools: the names of all tools that exist.
         doubt: returns why the provider may not have a model, a sentence, or "".
@@ -79,7 +79,7 @@ OPTIONS: Mapping[str, Callable[[Grant, NewTask], str]] = {
     "model": _refuse_model,
     "max_cost": _nothing_refused,  # the smaller limit counts
 }
-"""Why an option of a subtask is refused, a sentence, or "": for each member of `NewTask`."""
+"""Reason why an option of a subtask is refused, a sentence, or "", by member of `NewTask`."""
 
 
 def refuse_options(grant: Grant, wanted: NewTask) -> str:
@@ -88,7 +88,7 @@ def refuse_options(grant: Grant, wanted: NewTask) -> str:
 
 
 def describe_profile(parent: Profile, described: AgentProfile) -> Profile:
-    """Return the profile that a run describes; what it does not say is its own."""
+    """Return the profile that a run describes; missing values come from its own profile."""
     return msgspec.structs.replace(
         parent,
         name=described.name or NEW_PROFILE,
@@ -127,19 +127,19 @@ def subtask_spec(
     depth: int,
     max_cost: float | None,
 ) -> RunSpec:
-    """Return how a subtask runs.
+    """Return the specification of a subtask.
 
-    Its mode, rules, network and limits are at most those of its creator, and its model is that of
-    its creator unless the person may choose one. Its plans are not reviewed: the creator's was,
+    Its mode, rules, network and limits are at most those of its creator, and it has the creator's
+    model unless the person may choose one. Its plans are not reviewed: the creator's plan was,
     before it could create tasks.
 
     Args:
-        creator: how its creator runs.
+        creator: the specification of its creator.
         profile: the profile, as `narrow_profile` returns it.
-        wanted: what the creator asks for.
-        workspace: the absolute path of the creator's folder, "" if that is the session's.
+        wanted: the request of the creator.
+        workspace: the absolute path of the creator's folder, "" for the session's folder.
         depth: 1 for a subtask of an outermost task.
-        max_cost: what the outermost task has left, in US dollars; None without a limit.
+        max_cost: the remaining budget of the outermost task, in US dollars; None without a limit.
     """
     policy = creator.policy
     if profile.network is not None and not widens_network(policy.allow, profile.network):

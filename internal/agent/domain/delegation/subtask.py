@@ -11,7 +11,7 @@ MAX_SUBTASKS = 64
 MAX_RUNNING = 8
 """Subtasks below one outermost task that run at the same time."""
 MAX_DEPTH = 2
-"""How deep tasks create tasks: those of a subtask create none."""
+"""Maximum depth of tasks that create tasks: tasks of a subtask create none."""
 PREVIEW_CHARACTERS = 120
 
 WorkspaceChoice = Literal["shared", "own", "worktree"]
@@ -24,17 +24,17 @@ at all."""
 
 
 def subtask_path(number: int, role: str) -> str:
-    """Return what people read in place of an id, such as `task 2 · analyst`."""
+    """Return the display name in place of an id, such as `task 2 · analyst`."""
     return f"task {number} · {role}" if role else f"task {number}"
 
 
 class Subtask(msgspec.Struct, frozen=True):
     """The place of a task that a run created.
 
-    `number` counts the subtasks of the outermost task `root_task_id` from 1; `total` is how many
-    there were when the call that created it was over. At most `max_parallel` subtasks of one call
-    run at once. `call_id` is the call. `max_cost` is the limit in US dollars of the outermost task
-    with all its subtasks, None for none.
+    `number` counts the subtasks of the outermost task `root_task_id` from 1; `total` is their
+    number when the call that created it was over. At most `max_parallel` subtasks of one call run
+    at once. `call_id` is the call. `max_cost` is the limit in US dollars of the outermost task with
+    all its subtasks, None for no limit.
     """
 
     root_task_id: TaskId
@@ -51,5 +51,5 @@ class Subtask(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """What people read in place of an id, such as `task 2 · analyst`."""
+        """The display name in place of an id, such as `task 2 · analyst`."""
         return subtask_path(self.number, self.role)

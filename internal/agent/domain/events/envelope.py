@@ -81,7 +81,7 @@ def milliseconds_between(start: str, end: str) -> int:
 
 
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
-    """Return the envelope of an event. `seq` is None for an ephemeral event."""
+    """Return the envelope of an event. Ephemeral events have the `seq` None."""
     return _wrap_like(_first_envelope(run), event, timestamp, seq)
 
 
@@ -218,7 +218,7 @@ class EventRecord(msgspec.Struct, eq=False):
     rendered: bytes | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was stored or delivered, whatever is kept with it."""
+        """Compare the stored or delivered values, ignoring cached ones."""
         if not isinstance(other, EventRecord):
             return NotImplemented
         return (self.json, self.position, self.event) == (other.json, other.position, other.event)

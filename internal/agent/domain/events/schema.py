@@ -164,7 +164,7 @@ def _declaration(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return f"/** {text} */\nexport type {schema['title']} = {_typescript(schema)};"
     required = schema.get("required", ())
-    # what has a default may be missing: a row may be older than the field
+    # members with a default may be missing: a row may be older than the field
     fields = "\n".join(
         f"  {name}{'' if name in required else '?'}: {_typescript(one)};"
         for name, one in schema.get("properties", {}).items()
@@ -173,7 +173,7 @@ def _declaration(schema: Mapping[str, Any]) -> str:
 
 
 def _typescript(schema: Mapping[str, Any]) -> str:
-    """Say in TypeScript what a value is."""
+    """Return the TypeScript type of a value."""
     match schema:
         case {"$ref": target}:
             return str(target).rpartition("/")[2]
@@ -221,7 +221,7 @@ def _table(schema: Mapping[str, Any]) -> str:
 
 
 def _words(schema: Mapping[str, Any]) -> str:
-    """Say in words what a value is."""
+    """Describe the type of a value in words."""
     match schema:
         case {"$ref": target}:
             name = target.removeprefix(_DEFS)

@@ -43,9 +43,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     inner: ClassVar[bool] = False
     """Sent on a stream only with `debug=1`."""
     shown: ClassVar[frozenset[Display]]
-    """The displays that show the event, or use it for what they show."""
+    """The displays that show the event, or use it for their content."""
     told: ClassVar[Mapping[Display, str]] = {}
-    """How people learn of it on displays that do not receive it."""
+    """Its notification on displays that do not receive it."""
 
     def node(self) -> tuple[str, NodeKind] | None:
         """Return the id and the kind of the node of the event, None without a node."""

@@ -1,7 +1,7 @@
 """The files that configure git, agents, editors and other programs which people run in a folder.
 
-Each entry is a name, or a folder and a name in it, and means what is below it as well. It counts in
-every folder: `a/AGENTS.md` configures those who work in `a`.
+Each entry is a name, or a folder and a name in it, and includes everything below it. It applies in
+every folder: `a/AGENTS.md` configures programs and agents that work in `a`.
 """
 
 GIT_CONFIGURATION = (
@@ -13,7 +13,7 @@ GIT_CONFIGURATION = (
     "modules",
     "worktrees",
 )
-"""What git reads in its folder and does not write for a commit, a branch, a merge or a stash.
+"""Files in its folder that git reads but does not write for a commit, branch, merge or stash.
 
 Each of these can name a program, or a folder whose configuration does.
 """

@@ -1,7 +1,7 @@
 """Globs for paths: `*` and `?` within one segment, `**` across segments, `[*]` for the character.
 
-A glob is a state machine whose states are the bits of one number. Matching takes one pass over the
-path, whatever the glob and the path hold: a regular expression with several stars would backtrack.
+A glob is a state machine whose states are the bits of one number. Matching always takes one pass
+over the path: a regular expression with several stars would backtrack.
 """
 
 import re
@@ -47,9 +47,9 @@ class Glob:
         return state << 1
 
     def matches(self, path: str, *, tails: bool = False) -> bool:
-        """Return True if the path matches, with `tails` also if one of its ends does.
+        """Return True if the path matches; with `tails` also if one of its ends does.
 
-        An end of `a/b/c` is what follows a slash: `b/c` and `c`.
+        An end of `a/b/c` is the part after a slash: `b/c` and `c`.
         """
         if self._required not in path:
             return False

@@ -20,7 +20,7 @@ _URL = (
 
 
 class UrlSite(NamedTuple):
-    """The hosts that a URL may name. `port` is None for the default port of the scheme.
+    """The hosts that a URL may name. The default port of the scheme is None.
 
     When `exact` is false, URL parsers disagree about the spelling: `hosts` then holds every host
     that one of them may see, and "" for a host that cannot be determined.

@@ -47,10 +47,11 @@ that need one, `unchecked` what cannot be parsed, `deny_rule` the rule that may 
 
 
 class MissingPermission(NamedTuple):
-    """Why a call needs approval, and the rules that together would allow it.
+    """The reason why a call needs approval, and the rules that together would allow it.
 
-    `reason_detail` is the part of the reason that the call itself does not show, None for all of
-    it. `code` says the same to channels in other languages, with `about` as its variable part.
+    `reason_detail` is the part of the reason that the call itself does not show, None for the whole
+    reason. `code` is the same reason for channels in other languages, with `about` as its variable
+    part.
     """
 
     reason: str
@@ -71,7 +72,7 @@ class TargetMatcher(Protocol):
         ...
 
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
-        """Return the rules that allow the target, or what is missing. `label` names the call."""
+        """Return the rules for the target, or the missing permission. `label` names the call."""
         ...
 
 
@@ -129,7 +130,7 @@ class CallMatcher:
 
     @property
     def invalid_access(self) -> str | None:
-        """What is wrong with the first argument that should name a host or a path outside."""
+        """The problem with the first argument that should name a host or an outside path."""
         for host in self._hosts:
             if network.parse_wanted_host(host) is None:
                 return f"{_shorten(host)} is not a host: write example.com, example.com:8443 or *."
@@ -139,8 +140,8 @@ class CallMatcher:
         return None
 
     def find_missing_access(self, allow: Sequence[Rule]) -> MissingPermission | None:
-        """Return what is missing for the hosts and paths outside that the call names, or None."""
-        missing: dict[str, str] = {}  # rules by what needs them
+        """Return the missing permission for hosts and outside paths in the call, or None."""
+        missing: dict[str, str] = {}  # rules by the targets that need them
         for text in self._hosts:
             wanted = network.parse_wanted_host(text)
             if wanted is None or not any(network.covers_host(rule, wanted) for rule in allow):
@@ -157,7 +158,7 @@ class CallMatcher:
         return MissingPermission(reason, offered, f"it reaches {about}", "network", about)
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
-        """Return what is missing; else the rules that allow the call, None if it needs no rule."""
+        """Return the missing permission, or the rules for the call; None if it needs no rule."""
         rules = [rule for rule in allow if rule.tool in self._rule_names]
         if not self._matchers:
             return self._find_missing_tool([rule for rule in rules if rule.patterns is None])
@@ -185,7 +186,7 @@ class CallMatcher:
 def _values(
     target: PathTarget | UrlTarget | CommandTarget | CodeTarget, arguments: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return the values of a target; None for a value that is not a string."""
+    """Return the values of a target, with None in place of values that are not strings."""
     if not isinstance(target, PathTarget):
         found = [arguments.get(target.argument)]
     elif target.multiple and isinstance(value := arguments.get(target.argument), list):

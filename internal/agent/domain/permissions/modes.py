@@ -35,4 +35,4 @@ class Mode(StrEnum):
 EARLIER_NAMES: Mapping[str, str] = MappingProxyType(
     {"accept-edits": "edit", "sandboxed": "run", "full": "all"}
 )
-"""Names of modes in earlier versions, in requests, settings and stored tasks, and those of now."""
+"""Current names of modes by earlier ones, in requests, settings and stored tasks."""

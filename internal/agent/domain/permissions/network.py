@@ -22,10 +22,10 @@ from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Ta
 from internal.normal_forms.addresses import address_refusal, parse_host, parse_ip
 
 MAX_FORWARDED = 32
-"""How many ports of single hosts a command reaches without the proxy."""
+"""Maximum number of ports of single hosts that a command reaches without the proxy."""
 
 EVERY_HOST = HostPattern("", subdomains=True, port=None)
-"""Every host on every port: what a rule without a host and the argument `*` mean."""
+"""Every host on every port: the meaning of a rule without a host and of the argument `*`."""
 
 REGISTRIES = (
     *("pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "registry.yarnpkg.com"),
@@ -39,7 +39,7 @@ WEB_PORTS = (80, 443)
 """The ports of a host that is allowed without one."""
 
 NetworkKind = Literal["off", "registries", "hosts", "open"]
-"""What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
+"""Network without a question for commands: none, package indexes, named hosts, or all hosts."""
 
 HostText = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 NetworkSetting = (
@@ -52,8 +52,8 @@ NetworkSetting = (
 class NetworkAccess(msgspec.Struct, frozen=True):
     """The hosts that a command reaches; none by default. `deny` takes precedence.
 
-    `private` are those of `allow` that may have addresses of this machine and of private networks,
-    also where the settings of the sandbox do not let hosts have such ones.
+    `private` are the patterns in `allow` whose hosts may have addresses of this machine and of
+    private networks, even if the settings of the sandbox forbid such addresses.
     """
 
     allow: tuple[HostPattern, ...] = ()
@@ -89,10 +89,10 @@ def names_address(pattern: HostPattern) -> bool:
 
 
 def forwarded_patterns(patterns: Iterable[HostPattern]) -> list[HostPattern]:
-    """Return those that name one host, which programs reach without a proxy.
+    """Return the patterns that name one host, which programs reach without a proxy.
 
-    Those with a port or an address are the first. The package indexes are left out: the programs
-    that use them know proxies.
+    Patterns with a port or an address come first. The package indexes are left out: the programs
+    that use them support proxies.
     """
     single = [
         one
@@ -104,7 +104,7 @@ def forwarded_patterns(patterns: Iterable[HostPattern]) -> list[HostPattern]:
 
 
 def unreachable_reason(pattern: HostPattern) -> str:
-    """Return why no program can reach what a pattern names, "" if it can."""
+    """Return why no program can reach the hosts of a pattern, "" if it can."""
     if pattern.subdomains:
         return ""
     try:
@@ -140,7 +140,7 @@ def _names_site(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
 def network_access(
     allow: Iterable[Rule], deny: Iterable[Rule], wanted: Iterable[str]
 ) -> NetworkAccess:
-    """Return the hosts that a call reaches: those of the rules, and those that it names itself.
+    """Return the hosts that a call reaches, by the rules and by its own arguments.
 
     Args:
         allow: rules of any kind.
@@ -183,7 +183,7 @@ def rules_of_network(setting: NetworkSetting) -> tuple[str, ...]:
 
 
 def network_kind(allow: Iterable[str]) -> NetworkKind:
-    """Return what the allow rules of a policy let commands reach."""
+    """Return the network that the allow rules of a policy open to commands."""
     rules = {text for text in allow if split_rule(text)[0] == NETWORK}
     if NETWORK in rules:
         return "open"
@@ -199,7 +199,7 @@ def network_hosts(allow: Iterable[str]) -> tuple[str, ...]:
 
 
 def wanted_hosts(targets: Iterable[Target], arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the hosts that the arguments of a call name; what is no text is in parentheses."""
+    """Return the hosts that the arguments of a call name; other values are in parentheses."""
     found: list[str] = []
     for target in targets:
         if isinstance(target, NetworkTarget):
@@ -210,7 +210,7 @@ def wanted_hosts(targets: Iterable[Target], arguments: Mapping[str, Any]) -> tup
 
 
 def parse_wanted_host(text: str) -> HostPattern | None:
-    """Return what an argument such as example.com:8443 or * names, None if it is not a host."""
+    """Return the hosts of an argument such as example.com:8443 or *, None if it is not a host."""
     if text.strip() == "*":
         return EVERY_HOST
     try:
@@ -240,7 +240,7 @@ def denies_host(rule: Rule, wanted: HostPattern) -> bool:
 
 
 def suggest_network_rule(wanted: str) -> str:
-    """Return the narrowest rule that allows what an argument names."""
+    """Return the narrowest rule that allows the hosts of an argument."""
     return NETWORK if wanted.strip() == "*" else f"{NETWORK}({wanted.strip().lower()})"
 
 

@@ -78,7 +78,7 @@ def wanted_paths(
 def outside_access(
     allow: Iterable[Rule], deny: Iterable[Rule], wanted: Iterable[OutsidePath]
 ) -> OutsideAccess:
-    """Return the paths that a call which may run sees: those of the rules, and those it names.
+    """Return the paths that a permitted call sees, by the rules and by its own arguments.
 
     Args:
         allow: rules of any kind.

@@ -85,7 +85,7 @@ def _fold(path: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """Return the path as `_fold` does, with plain signs for those that look the same."""
+    """Return the path as `_fold` does, with plain signs in place of signs that look the same."""
     return _fold(fold_name(path))
 
 

@@ -48,7 +48,7 @@ from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
 
 MAX_NAME_CHARS = 100
-"""Characters of what is trusted in the reason of a question."""
+"""Maximum characters of the trusted item in the reason of a question."""
 
 
 _PASSES: dict[Mode, frozenset[Risk]] = {
@@ -120,7 +120,7 @@ class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
     """A person must approve. `rules` together would allow this call; () if none may be offered.
 
     `reason_detail` is the part of the reason that the call itself does not show; `code` and `about`
-    say the same, see `MissingPermission`.
+    are the same in another form; see `MissingPermission`.
     """
 
     reason: str

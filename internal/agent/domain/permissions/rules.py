@@ -38,7 +38,7 @@ from internal.normal_forms.addresses import parse_host, reached_host
 _INFO_OPTIONS = ("--version", "--help", "-V")
 _SCHEMA = {"pattern": r"^\s*[A-Za-z][A-Za-z0-9_.:-]*(\([\s\S]*\))?\s*$"}
 MAX_RULES = 100
-"""How many rules a request may have in a list."""
+"""Maximum number of rules in a list of a request."""
 MAX_RULE_CHARACTERS = 10_000
 """Of all rules of a request together: they are parsed in less than 50 ms."""
 RuleText = Annotated[str, Meta(max_length=MAX_RULE_CHARACTERS, extra_json_schema=_SCHEMA)]
@@ -55,7 +55,7 @@ _OF_THE_SYSTEM = ("/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var"
 
 
 class RuleError(InvalidRequest, ValueError):  # a ValueError, so that msgspec reports it as bad data
-    """A permission rule that cannot be parsed. The message says why and gives an example."""
+    """A permission rule that cannot be parsed. The message has the reason and an example."""
 
 
 def check_rule_lengths(rules: Iterable[str]) -> None:
@@ -117,9 +117,9 @@ Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern | Outside
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A parsed rule. `patterns` is None for every call of the tool.
+    """A parsed rule. If `patterns` is None, it covers every call of the tool.
 
-    A tool with targets of several kinds has a pattern for each kind that the text can be read as.
+    A tool with targets of several kinds has a pattern for each kind as which the text can be read.
     """
 
     text: str
@@ -128,7 +128,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def split_rule(text: str) -> tuple[str, str | None]:
-    """Return the tool of a rule and its pattern, None for a rule without one.
+    """Return the tool of a rule and its pattern, None if it has no pattern.
 
     Raises:
         RuleError: the text is not a rule.
@@ -335,7 +335,7 @@ def parse_outside_pattern(pattern: str, text: str) -> OutsidePattern:
     """Parse an absolute path; `text` is the rule, for the error message.
 
     Raises:
-        RuleError: it is none, or commands can never have it.
+        RuleError: it is invalid, or commands can never have it.
     """
     is_plain = pattern.isprintable() and not find_invisible(pattern) and "*" not in pattern
     is_absolute = pattern.startswith("/") and ".." not in pattern.split("/")

@@ -1,4 +1,4 @@
-"""What the arguments of a tool call touch: paths, addresses and commands.
+"""Targets in the arguments of a tool call: paths, addresses and commands.
 
 A tool declares its targets in its specification. Rules are matched against targets only, so a new
 tool is covered by the same rules as every other tool with such a target.
@@ -15,7 +15,7 @@ Risk = Literal["read", "write", "exec", "net", "ui"]
 class PathTarget(msgspec.Struct, frozen=True, tag="path"):
     """An argument that holds a path in the workspace; a missing one is the workspace itself.
 
-    `recursive`: the tool also reads what is below the path. `multiple`: the argument is a list.
+    `recursive`: the tool also reads everything below the path. `multiple`: the argument is a list.
     """
 
     argument: str
@@ -59,7 +59,7 @@ class OutsidePathTarget(msgspec.Struct, frozen=True, tag="outside"):
 
 Target = PathTarget | UrlTarget | CommandTarget | CodeTarget | NetworkTarget | OutsidePathTarget
 SandboxTarget = NetworkTarget | OutsidePathTarget
-"""What an isolated command needs besides its workspace."""
+"""Access of an isolated command beyond its workspace."""
 
 NETWORK, READ_OUTSIDE, WRITE_OUTSIDE = "network", "read_outside", "write_outside"
 """What stands for a tool in rules about what commands of all tools reach: `network(example.com)`,
@@ -70,7 +70,7 @@ SANDBOX_TARGETS: dict[str, SandboxTarget] = {
     READ_OUTSIDE: OutsidePathTarget(READ_OUTSIDE),
     WRITE_OUTSIDE: OutsidePathTarget(WRITE_OUTSIDE, writable=True),
 }
-"""What the patterns of these rules are."""
+"""Kinds of the patterns of these rules."""
 
 MCP_PREFIX = "mcp__"
 """The beginning of the name of a tool of an MCP server: `mcp__server__tool`."""

@@ -1,8 +1,8 @@
 """Repair of tool calls whose meaning is clear, before anything is decided about them.
 
 Models and the servers in front of them write calls in forms that their schema does not have: null
-for an argument that may be left out, lists as JSON text, names with a namespace. What such a call
-means is taken; what may mean two things is left as it is, and its error names the field. Gates,
+for an argument that may be left out, lists as JSON text, names with a namespace. An unambiguous
+call is repaired; an ambiguous one is left unchanged, and its error names the field. Gates,
 permissions, hooks and people see the repaired call only.
 """
 
@@ -40,7 +40,7 @@ RepairKind = Literal[
 MAX_JOINED_CALLS = 64
 """Calls that one entry may hold."""
 MAX_DEPTH = 8
-"""How deep lists and objects inside of arguments are repaired."""
+"""Depth to which lists and objects in arguments are repaired."""
 
 _PARALLEL = re.compile(r"(multi_tool_use[._])?parallel", re.IGNORECASE)
 _NUMBERED = re.compile(r":\d+$")  # Kimi: functions.read_file:0
@@ -56,7 +56,7 @@ _Types = frozenset[str] | None
 
 
 class RepairedParts(NamedTuple):
-    """The parts of a reply with its repaired calls, and what was repaired in them."""
+    """The parts of a reply with its repaired calls, and the kinds of repairs."""
 
     parts: tuple[Part, ...]
     kinds: tuple[RepairKind, ...]
@@ -69,7 +69,7 @@ def repair_calls(
     *,
     is_cut: bool = False,
 ) -> RepairedParts:
-    """Return the parts of a reply with every call as it is meant.
+    """Return the parts of a reply with repaired calls.
 
     The last call of a reply that `is_cut` at the output limit keeps arguments that are not whole.
     A call of `use_tool` becomes the call that it stands for.
@@ -207,7 +207,7 @@ class _ArgumentRepair:
     def repair(
         self, given: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 0
     ) -> dict[str, Any]:
-        """Return an object with repaired values, without nulls for what may be left out."""
+        """Return an object with repaired values; optional values that are null are left out."""
         properties, required = schema.get("properties"), schema.get("required")
         if not isinstance(properties, dict):
             return dict(given)
@@ -286,7 +286,7 @@ class _ArgumentRepair:
         return "path" in name.lower() if self._is_foreign else name in self._paths
 
     def _local_path(self, text: str) -> str:
-        """Return the path of a `file` URL of this machine; any other text as it is."""
+        """Return the path of a `file` URL of this machine; any other text unchanged."""
         if text[:7].lower() != "file://":
             return text
         try:
@@ -314,7 +314,7 @@ class _ArgumentRepair:
         return None
 
     def _types(self, schema: Mapping[str, Any], depth: int = 0) -> _Types:
-        """Return the JSON types that a schema takes, None if it does not say."""
+        """Return the JSON types that a schema takes, None if they are unspecified."""
         match schema:
             case {"type": str(kind)}:
                 return frozenset({kind})
@@ -341,9 +341,9 @@ class _ArgumentRepair:
 
 
 def _read_objects(raw: str) -> tuple[list[dict[str, Any]], list[RepairKind]] | None:
-    """Return the objects that malformed arguments consist of, and what had to be repaired.
+    """Return the objects that malformed arguments consist of, and the kinds of repairs.
 
-    None if there is anything besides whole objects and markup behind them.
+    None if there is anything besides whole objects, followed by markup.
     """
     values, rest = _decode_sequence(raw)
     if not values or not _REST.fullmatch(rest):
@@ -365,7 +365,7 @@ def _read_objects(raw: str) -> tuple[list[dict[str, Any]], list[RepairKind]] | N
 
 
 def _decoded_again(value: object) -> object:
-    """Return the value that a JSON text holds; any other value as it is."""
+    """Return the value that a JSON text holds; any other value unchanged."""
     return _decode(value) if isinstance(value, str) else value
 
 
@@ -404,7 +404,7 @@ def _decode(text: str) -> Any:
 
 
 def _is_document(value: object) -> bool:
-    """Return True for what only a JSON file can mean: a list of texts may also be its lines."""
+    """Return True for a value that only a JSON file has: a list of texts may also be its lines."""
     if isinstance(value, list):
         return bool(value) and not any(isinstance(item, str) for item in value)
     return isinstance(value, dict)

@@ -108,7 +108,7 @@ _NOT_RUN: dict[NotRunReason, str] = {
     "approvals": "Not run: too many calls wait for an answer already.",
     "end": "Not run: only the answer of the run was asked for.",
 }
-"""What the log of events says; channels translate the reason."""
+"""Text of the event log; channels translate the reason."""
 
 
 _BETWEEN_PARTS = re.compile(r"[\s;&|]+")
@@ -133,26 +133,26 @@ class ReviewState(msgspec.Struct, frozen=True):
     plan: Plan | None
     open_step: str | None
     approved_plan: int
-    """The version of the approved plan, 0 for none."""
+    """The version of the approved plan, 0 without one."""
     plan_reviewed: bool
     """True if a plan of this run was reviewed: every later one is reviewed as well."""
     corrections: dict[str, int]
     """The corrections of each gate in a row."""
     unplanned: int
-    """What the calls so far took of the allowance without a plan."""
+    """Part of the allowance without a plan that the calls so far have used."""
     question_count: int
     cut_at: int | None = None
     """The output tokens at which the reply was cut, None if it was not."""
     iteration: int = 0
     task: str = ""
-    """What the person wrote."""
+    """The text of the person."""
 
 
 class CallReview(msgspec.Struct):
     """The result. A call without a result and without a pending approval may run.
 
-    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts those
-    that were returned to the model for another reply.
+    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts the
+    calls that were returned to the model for another reply.
     """
 
     plan: Plan | None
@@ -218,7 +218,7 @@ def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -
 
 
 def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
-    """Return the call for display, in full and by what it is about."""
+    """Return the call for display, in full and by its subject."""
     action, subject = ("use", "") if spec is None else call_subject(call, spec)
     title = "" if spec is None else spec.server_title
     return {
@@ -410,7 +410,7 @@ def review_calls(
     calls: Sequence[ToolCall],
     hooks: Mapping[str, HookOutcome] | None = None,
 ) -> CallReview:
-    """Return what happens to the calls of a reply, reviewed in order.
+    """Return the result of reviewing the calls of a reply in order.
 
     `hooks` are the outcomes of hooks by call_id.
     """
@@ -465,7 +465,7 @@ class _Reviewer:
         return gates.GATES[self._config.gates]
 
     def _stands_in(self, gate: Gate) -> bool:
-        """Return True if Larkspur does in the model's place what a gate asks for."""
+        """Return True if Larkspur itself does the work that a gate asks for."""
         return self._state.corrections.get(gate.name, 0) >= gates.MAX_CORRECTIONS
 
     def review(self, call: ToolCall, reply: Sequence[ToolCall]) -> None:
@@ -495,7 +495,7 @@ class _Reviewer:
         return review
 
     def _is_corrected(self, spec: ToolSpec, call: ToolCall, reply: Sequence[ToolCall]) -> bool:
-        """Correct a call that breaks a rule, or do in the model's place what the rule asks for."""
+        """Correct a call that breaks a rule, or make the required call in the model's place."""
         for gate in self._gates:
             review = self._review
             context = GateContext(
@@ -560,7 +560,7 @@ class _Reviewer:
                 self._deny(call, no, needed.rules)
 
     def _note_outcome(self, call: ToolCall, outcome: HookOutcome) -> ToolCall:
-        """Record what hooks did with a call; return it with the arguments that it has now."""
+        """Record the effects of hooks on a call; return the call with its current arguments."""
         review = self._review
         review.events += [
             DiagnosticError(

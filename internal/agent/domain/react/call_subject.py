@@ -1,4 +1,4 @@
-"""What a call does, in a few words: for the title of the question whether it may."""
+"""A call in a few words, for the title of the question whether it may run."""
 
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.permissions.targets import (
@@ -19,7 +19,7 @@ MAX_SUBJECT_CHARS = 80
 
 
 def call_subject(call: ToolCall, spec: ToolSpec) -> tuple[Action, str]:
-    """Return what a call does and with what: on one line, with invisible characters escaped."""
+    """Return the action and the subject of a call, on one line; hidden characters are escaped."""
     if spec.trusts and (words := _words(call.arguments.get(spec.trusts))):
         return "trust", escape_invisible(truncate_line(words[0], MAX_SUBJECT_CHARS))
     for target in spec.targets:

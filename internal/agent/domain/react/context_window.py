@@ -1,4 +1,4 @@
-"""Context window: estimate the size of a request and leave out what does not fit.
+"""Context window: estimate the size of a request and leave out the messages that do not fit.
 
 Sizes are estimates in tokens, rounded up: an ASCII character is a third of a token, any other two
 thirds to one and a third depending on its bytes, an image as much as its pixels, at most as the
@@ -77,7 +77,8 @@ def message_budget(
 ) -> int:
     """Return the tokens that are left for the messages of a request, at least 1.
 
-    The reply gets what the messages leave of the window, and never less than is reserved for it.
+    The reply gets the part of the window that the messages leave, and never less than is reserved
+    for it.
     """
     fixed = text_tokens(system) + tools_tokens(tools)
     reserved = reserved_output(context_window, max_output_tokens)
@@ -91,7 +92,7 @@ def reserved_output(context_window: int, max_output_tokens: int) -> int:
 
 
 def image_tokens(image: Image) -> int:
-    """Return the estimated tokens of an image; of one without a known size those of the largest."""
+    """Return the estimated tokens of an image; an unknown size counts as the largest."""
     pixels = image.width * image.height
     return min(pixels // PIXELS_PER_TOKEN + 1, MAX_IMAGE_TOKENS) if pixels else MAX_IMAGE_TOKENS
 
@@ -134,7 +135,7 @@ class MergedMessages:
         return len(self._weighed)
 
     def add(self, added: Iterable[WeighedMessage]) -> None:
-        """Add messages; those without parts are left out."""
+        """Add messages; messages without parts are left out."""
         for each in added:
             last = self._weighed[-1] if self._weighed else None
             if not each.message.parts:
@@ -178,10 +179,10 @@ def _merged(
 def selected(
     weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow, *, start: int = 0
 ) -> Iterable[WeighedMessage]:
-    """Return the messages in a window as they are sent, before they are merged.
+    """Return the messages of a window in the form of the request, before they are merged.
 
-    What becomes of a message depends on nothing but its index and the window, so the messages
-    before `start` can be those of an earlier call.
+    The form of a message depends only on its index and the window, so the messages before `start`
+    can be those of an earlier call.
     """
     if window == ContextWindow(essential=window.essential):  # nothing is left out or shortened
         return weighed[start:] if start else weighed
@@ -242,10 +243,10 @@ def fit_window(
     """Return a window within the budget, or the smallest possible one.
 
     The oldest content is left out first: results are shortened, then calls of earlier runs are left
-    out with their results, then earlier runs, then calls of this run. What remains in any case are
-    the user messages of this run, its newest calls, and the last question and answer before it;
-    they are shortened when nothing else is left. `retained` returns the ids of calls that stay as
-    well, as long as the runs that they belong to; it is called only if something is left out.
+    out with their results, then earlier runs, then calls of this run. The user messages of this
+    run, its newest calls, and the last question and answer before it always remain; they are
+    shortened when nothing else is left. `retained` returns the ids of calls that stay as well, as
+    long as the runs that they belong to; it is called only if something is left out.
     """
     tokens = window_tokens(weighed, task_index, window)
     if tokens <= budget:
@@ -281,7 +282,7 @@ def shorten_results(message: Message, max_chars: int) -> Message:
 
 
 def _shorten_results(message: Message, max_chars: Callable[[str], int | None]) -> Message:
-    """Shorten the result of each call to its number of characters; None leaves it as it is."""
+    """Shorten the result of each call to its number of characters; None leaves it unchanged."""
     parts = (
         ToolResult(part.call_id, _shortened_result(part, limit), part.failed, (), part.wire_id)
         if isinstance(part, ToolResult) and (limit := max_chars(part.call_id)) is not None
@@ -384,7 +385,7 @@ def _without_refused_results(weighed: WeighedMessage, refused: Collection[str]) 
 
 
 def _retained_part(message: Message, retained: Collection[str]) -> Message | None:
-    """Return what stays of a message that is left out: the retained calls or results, if any.
+    """Return the rest of a message that is left out: the retained calls or results, if any.
 
     The thoughts stay with the calls that they led to: a provider may check that.
     """

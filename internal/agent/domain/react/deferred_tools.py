@@ -1,4 +1,4 @@
-"""Deferred tools: those of MCP servers whose schemas would fill too much of every request.
+"""Deferred tools: tools of MCP servers whose schemas would fill too much of every request.
 
 The model finds them with `find_tools` and calls them with `use_tool`. A call of `use_tool` becomes
 a call of the tool itself when it is added to the Turn, so that everything but the request sees the
@@ -67,7 +67,7 @@ def list_servers(deferred: Iterable[ToolSpec], max_chars: int = MAX_LIST_CHARS) 
 
 
 def find_tools(deferred: Sequence[ToolSpec], call: FindToolsCall) -> str:
-    """Return what a call of `find_tools` finds: a tool a line as JSON, the best first."""
+    """Return the results of a `find_tools` call: a tool a line as JSON, the best first."""
     if not call.query.strip():
         return f"The servers and their tools:\n{list_servers(deferred, MAX_FOUND_CHARS)}"
     found = search_tools(deferred, call.query)
@@ -104,10 +104,10 @@ def found_tools(deferred: Sequence[ToolSpec], messages: Iterable[Message]) -> tu
 
 
 def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
-    """Return the call that a call of `use_tool` stands for; any other call as it is.
+    """Return the call that a call of `use_tool` stands for; any other call unchanged.
 
-    A call of `use_tool` that is not valid, or names no deferred tool, is left as it is. Some models
-    send the arguments as text.
+    A call of `use_tool` that is not valid, or names no deferred tool, is left unchanged. Some
+    models send the arguments as text.
     """
     if call.name != UseToolCall.tool:
         return call
@@ -126,7 +126,7 @@ def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
 def wrap_calls(
     weighed: Sequence[WeighedMessage], deferred: Collection[ToolSpec]
 ) -> list[WeighedMessage]:
-    """Return the messages for a request, with calls of `use_tool` for those of deferred tools."""
+    """Return the messages for a request, in which `use_tool` replaces calls of deferred tools."""
     names = {tool.name for tool in deferred}
     return [_wrapped(each, names) for each in weighed] if names else [*weighed]
 
@@ -146,9 +146,9 @@ def unusable_name(
 
 
 def argument_problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
-    """Return what is wrong with the names of the arguments, as sentences for the model, or "".
+    """Return the problems with the names of the arguments, as sentences for the model, or "".
 
-    The model may not have seen the schema. What the values must be is checked by the server.
+    The model may not have seen the schema. The server checks the values.
     """
     required, known = spec.parameters.get("required"), spec.parameters.get("properties")
     names = required if isinstance(required, list) else ()
@@ -183,7 +183,7 @@ def _wrapped(weighed: WeighedMessage, names: Collection[str]) -> WeighedMessage:
 
 
 def _own_name(name: str) -> str:
-    """Return the name of a tool without that of its server."""
+    """Return the name of a tool without the name of its server."""
     return name.split("__", 2)[-1]
 
 

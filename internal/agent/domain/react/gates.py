@@ -1,8 +1,8 @@
 """Gates: rules on the order of the model's tool calls, and the control tools that satisfy them.
 
 Modes `adaptive` and `strict` have all three gates, `advisory` only the solo gate, `off` none. A
-gate guides and never turns itself off: after two corrections in a row Larkspur does in the model's
-place what the gate asks for.
+gate guides and never turns itself off: after two corrections in a row Larkspur makes the required
+call in the model's place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -149,7 +149,7 @@ _BY_NAME: dict[str, type[ControlCall]] = {
 
 
 def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall | None:
-    """Return the parsed call of a control tool, None for any other tool.
+    """Return the parsed call of a control tool, None if it is any other tool.
 
     Raises:
         msgspec.ValidationError: the arguments are not valid.
@@ -170,7 +170,7 @@ for an answer; the run asked for its answer only.
 
 
 class Correction(msgspec.Struct, frozen=True):
-    """The call is not run. `text` tells the model what to do instead, `reason` people why.
+    """The call is not run. `text` has instructions for the model, `reason` the reason for people.
 
     After `MAX_CORRECTIONS` in a row the call of `substitute` is made in the model's place.
     """
@@ -184,8 +184,8 @@ class GateContext(msgspec.Struct, frozen=True):
     """The input of a gate: the plan, the open step, all calls of the reply.
 
     `spec` is the tool of the call, `isolated` whether the sandbox keeps commands from everything
-    but the folders of the session. `unplanned` is what the calls so far took of the allowance
-    without a plan. `task` is what the person wrote.
+    but the folders of the session. `unplanned` is the part of the allowance without a plan that
+    earlier calls have used. `task` is the text of the person.
     """
 
     plan: Plan | None
@@ -248,7 +248,7 @@ _EFFECTS: dict[Risk, str] = {
 
 
 def unplanned_cost(spec: ToolSpec, arguments: Mapping[str, Any], *, isolated: bool) -> int | None:
-    """Return what a call takes of the allowance without a plan, None if it always needs a plan.
+    """Return the cost of a call in the allowance without a plan, None if it always needs a plan.
 
     Subtasks need one: they act without a plan of their own.
     """
@@ -329,4 +329,4 @@ GATES: dict[GateMode, tuple[Gate, ...]] = {
 """The gates of each mode, in the order of their checks."""
 
 MAX_CORRECTIONS = 2
-"""Corrections in a row after which Larkspur does in the model's place what a gate asks for."""
+"""Corrections in a row after which Larkspur makes the required call in the model's place."""

@@ -1,11 +1,11 @@
-"""History: which messages of the earlier runs of a session a run starts with.
+"""History: selection of the messages of earlier runs with which a run starts.
 
-A session that fits the budget is sent as it is. A longer one has three parts: the newest messages
-as they are; before them, messages with shortened tool results; before those, only what people and
-the model said, without tool calls. The boundaries between the parts depend only on the stored
+A session that fits the budget is sent unchanged. A longer one has three parts: the newest messages
+unchanged; before them, messages with shortened tool results; before those, only the texts of people
+and the model, without tool calls. The boundaries between the parts depend only on the stored
 messages and the budget, and they move in large steps: the requests of consecutive runs mostly begin
 with the same messages, so that a provider can use its cache. The last question and its answer
-belong to the history in any case.
+always belong to the history.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,10 +72,10 @@ class HistoryRef(msgspec.Struct, frozen=True):
 
     Attributes:
         budget: the tokens that the selected messages may have.
-        last: the number of the newest message that the selection is made of.
-        until: the messages after `last` up to this number follow as they are: those of a failed run
-            that the run continues, and of the runs after it.
-        count: how many messages it stands for.
+        last: the number of the newest message of the selection.
+        until: the messages after `last` up to this number follow unchanged: the messages of a
+            failed run that the run continues, and of the runs after it.
+        count: the number of messages in the history.
     """
 
     budget: int = 0
@@ -85,7 +85,7 @@ class HistoryRef(msgspec.Struct, frozen=True):
 
 
 class History(NamedTuple):
-    """The messages of earlier runs, and the indexes of those that are never left out."""
+    """The messages of earlier runs, and the indexes of the messages that are never left out."""
 
     weighed: Sequence[WeighedMessage] = ()
     essential: tuple[int, ...] = ()
@@ -104,7 +104,7 @@ class Part(NamedTuple):
     shorten: Callable[[Message], Message] | None = None
 
     def shortened(self, row: StoredMessage) -> StoredMessage:
-        """Return a message as it is in this part."""
+        """Return a message in the form of this part."""
         if self.shorten is None or (message := self.shorten(row.message)) is row.message:
             return row
         return msgspec.structs.replace(row, weighed=weigh(message))

@@ -1,4 +1,4 @@
-"""Outcomes of hooks: what the operator's hooks decided about a call, before it is judged."""
+"""Outcomes of hooks: the decisions of the operator's hooks about a call, before the rules apply."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,10 +12,10 @@ HookDecision = Literal["pass", "ask", "refuse"]
 
 
 class HookOutcome(msgspec.Struct, frozen=True):
-    """What all hooks together decided about one call.
+    """The combined decision of all hooks about one call.
 
-    `reason` is a sentence that names the hook, "" for a pass. `arguments` replace those of the
-    call; None leaves them. `notes` say what hooks changed and how they failed.
+    `reason` is a sentence that names the hook, "" for a pass. `arguments` replace the arguments of
+    the call; None leaves them. `notes` are sentences about changes and failures of hooks.
     """
 
     decision: HookDecision = "pass"
@@ -37,7 +37,7 @@ def judge_outcome(
     """Return the verdict of the rules, made stricter by the hooks and never more lenient.
 
     Args:
-        outcome: what the hooks decided.
+        outcome: the decision of the hooks.
         verdict: the verdict of the rules on the call as the model made it.
         evaluate: returns the verdict of the rules on other arguments.
         mode: the mode of the run.

@@ -20,7 +20,7 @@ from internal.normal_forms.urls import split_url
 
 MAX_ATTEMPTS = 3
 MAX_ROUNDS = 10
-"""How often one call may ask for forms."""
+"""Maximum number of times that one call may ask for forms."""
 MAX_OFFERED = 18
 """Values that are offered as options; of a longer list people type one."""
 
@@ -39,11 +39,11 @@ InputAction = Literal["accept", "decline"]
 
 
 class InputField(msgspec.Struct, frozen=True):
-    """A value that is asked for. `label` and `description` are for people.
+    """A requested value. `label` and `description` are for people.
 
-    `values` are what may be chosen, `labels` what people read for each. `minimum` and `maximum`
-    bound a number, the characters of a text, or how many values are chosen. `format` is one of JSON
-    Schema for a text, "" for none. A `confirm` field has no value.
+    `values` are the choices, `labels` their display names. `minimum` and `maximum` bound a number,
+    the characters of a text, or the number of chosen values. `format` is a JSON Schema format of a
+    text, "" for any. A `confirm` field has no value.
     """
 
     name: str
@@ -60,7 +60,7 @@ class InputField(msgspec.Struct, frozen=True):
 
 
 class InputForm(msgspec.Struct, frozen=True):
-    """A form. `key` identifies it to the tool. With a `url`, people open that and say when done."""
+    """A form. `key` identifies it to the tool. With a `url`, people open it, then confirm."""
 
     key: str
     message: str
@@ -76,9 +76,9 @@ _CONFIRM = InputField("", "confirm", "", required=True)
 
 
 class InputRequest(msgspec.Struct, frozen=True):
-    """What a call needs before it continues. `state` goes back to the tool unchanged.
+    """A call's request for input before it continues. `state` goes back to the tool unchanged.
 
-    `source` names for people who asks, such as "The MCP server “github”".
+    `source` names the requester for people, such as "The MCP server “github”".
     """
 
     source: str
@@ -109,8 +109,8 @@ class InputReply(msgspec.Struct, frozen=True):
 class CallInput(msgspec.Struct, frozen=True):
     """A request for forms and the answers so far. The call waits until it `is_complete`.
 
-    `responses` are those to the first forms; `values`, `position`, `attempts` and `problem` are
-    about the next form, of which `position` is the next field.
+    `responses` answer the first forms; `values`, `position`, `attempts` and `problem` belong to the
+    next form; `position` is its next field.
     """
 
     request: InputRequest
@@ -205,7 +205,7 @@ class _Option(NamedTuple):
 
 
 def _options(form: InputForm, field: InputField) -> list[_Option]:
-    """Return what is offered: the values, what stands for none, and always to decline."""
+    """Return the options: the values, the default or no value, and always to decline."""
     offered: list[_Option] = []
     match field.kind:
         case "confirm":
@@ -233,7 +233,7 @@ def _text(field: InputField, value: InputValue) -> str:
 
 
 def _describe(field: InputField, position: int, count: int) -> str:
-    """Return which value is asked for, and what it must be."""
+    """Return the description of the requested value and its constraints."""
     if field.kind == "confirm":
         return ""
     place = f" ({position + 1} of {count})" if count > 1 else ""

@@ -1,4 +1,4 @@
-"""Measured messages: what is computed once of the messages of a Turn, and those that are sent."""
+"""Measured messages: derived data of a Turn's messages, computed once, and their selection."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from internal.agent.domain.react.run_config import RunConfig
 
 
 class MessageSelection:
-    """The messages in a window. `sent` are those of the request, which has more than these."""
+    """The messages in a window. `sent` are its messages for the request, which has further ones."""
 
     def __init__(self, task_index: int, window: ContextWindow, config: RunConfig) -> None:
         self._key = (task_index, window, config.instructions, config.deferred)
@@ -40,13 +40,13 @@ class MessageSelection:
 
     @property
     def request(self) -> RequestMessages:
-        """The messages as they are sent."""
+        """The messages in the form that is sent."""
         self._request = self._request or self._sent.request()
         return self._request
 
 
 class MeasuredMessages:
-    """What is computed from the messages of a Turn, and only continued when some are added."""
+    """Data derived from the messages of a Turn, and extended only when messages are added."""
 
     def __init__(self) -> None:
         self.weighed: list[WeighedMessage] = []

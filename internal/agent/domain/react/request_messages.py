@@ -1,4 +1,4 @@
-"""The messages of a request, with what is computed of them once and kept with them.
+"""The messages of a request, with derived data that is computed once and kept with them.
 
 A message never changes, and the requests of a session contain mostly the same ones.
 """

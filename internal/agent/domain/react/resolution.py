@@ -1,4 +1,4 @@
-"""Resolution: what follows from the answer to a question. Pure."""
+"""Resolution: the consequences of the answer to a question. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,15 +17,15 @@ from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.text import replace_surrogates, truncate_json
 
 MAX_WORDS_BYTES = 2_000
-"""Bytes of what a person said to a refused call, in its event."""
+"""Maximum bytes of a person's comment on a refused call, in its event."""
 
 
 class Resolution(NamedTuple):
     """The consequences of an answer. A pending call without a result may run.
 
-    `approved_plan` is the version of the approved plan, 0 for none. `next_plan` needs another
-    review: a person edited it without approving it. `closing_reason` requests a final answer,
-    `outcome` ends the run.
+    `approved_plan` is the version of the approved plan, 0 if no plan was approved. `next_plan`
+    needs another review: a person edited it without approving it. `closing_reason` requests a final
+    answer, `outcome` ends the run.
     """
 
     plan: Plan | None

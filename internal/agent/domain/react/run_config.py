@@ -11,7 +11,7 @@ from internal.agent.domain.usage import ContextPart, RunLimits
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change during a Turn: the prompt, the tools, the permissions, the limits.
+    """Configuration that does not change during a Turn: prompt, tools, permissions, limits.
 
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
     call that needs approval is denied. `plan_review` selects the plans that a person must approve

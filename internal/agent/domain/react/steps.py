@@ -1,4 +1,4 @@
-"""Steps: what a Turn asks for next, and its outcome."""
+"""Steps: the actions that a Turn requests, and its outcome."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -12,17 +12,17 @@ from internal.agent.domain.tasks import StopReason, TaskWait
 from internal.agent.domain.usage import Usage
 
 ReplyStop = Literal["end", "tools", "length", "refused", "filtered", "paused"]
-"""Why a reply of the model ended; "length" if it was cut at the output limit.
+"""Reason why a reply of the model ended; "length" if it was cut at the output limit.
 
 It is "refused" by the model and "filtered" by the provider. A "paused" reply is to be continued.
 """
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
-    """How a Turn ended. `error_code` identifies errors that channels handle specially.
+    """The end of a Turn. `error_code` identifies errors that channels handle specially.
 
-    `by`, `via` and `name` identify who rejected the plan or stopped the run. `model` wrote the
-    answer in place of `instead_of`, which could not; both are "" otherwise.
+    `by`, `via` and `name` identify the person who rejected the plan or stopped the run. `model`
+    wrote the answer in place of `instead_of`, which could not; both are "" otherwise.
     """
 
     stop_reason: StopReason
@@ -74,7 +74,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class AwaitTasks(msgspec.Struct, frozen=True):
-    """Wait until tasks have ended. `waits` is what the calls wait for, by call_id."""
+    """Wait until tasks have ended. `waits` are the waits of the calls, by call_id."""
 
     waits: dict[str, TaskWait]
 

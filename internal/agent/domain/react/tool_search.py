@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from internal.agent.domain.tools import ToolSpec
 
 NAME_WEIGHT = 3
-"""How much more a word of the name counts than one of the description."""
+"""Weight of a word of the name relative to a word of the description."""
 
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PIECES = r"[\u3400-\u9fff]+|[^\W_\u3400-\u9fff]+"
@@ -43,7 +43,7 @@ def search_tools(tools: Sequence[ToolSpec], query: str) -> list[ToolSpec]:
 
     def score(at: int) -> float:
         name, text = found[at]
-        # sorted: the order of a sum of floats changes its last digit, and that of sets varies
+        # sorted: the order of a sum of floats changes its last digit, and the order of sets varies
         return sum(
             weights[word] * (NAME_WEIGHT if word in name else 1) for word in sorted(name | text)
         )

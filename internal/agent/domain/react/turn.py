@@ -1,9 +1,9 @@
 """The Turn: the ReAct loop as a pure state machine.
 
 `next()` returns the next step. `add_reply`, `add_tool_result`, `add_user_message` and `resolve`
-feed the Turn and return the events of what changed. There is no I/O: a Turn is tested with plain
-calls, stored as it is and resumed in any process. At every `Ask` the messages satisfy the strictest
-provider: roles alternate, every call has exactly one result, no message is empty.
+feed the Turn and return the events of the changes. There is no I/O: a Turn is tested with plain
+calls, stored unchanged and resumed in any process. At every `Ask` the messages satisfy the
+strictest provider: roles alternate, every call has exactly one result, no message is empty.
 """
 
 import hashlib
@@ -107,13 +107,13 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     """The state of the loop.
 
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
-    `task_index`. `inputs` are what calls without a result ask people for, by call_id, and `waits`
-    are the tasks that they wait for. `states` are those of capabilities, by their names.
-    `repeats` counts equal exchanges in a row, of which `last_exchange` is the hash.
-    `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
-    `fallback` is the origin of the fallback that answered last, "" for the model of `config`.
-    `unplanned` is what calls took of the allowance without a plan, and `not_run` the number of
-    calls of the last reply with calls that were not run.
+    `task_index`. `inputs` are the requests for input of calls without a result, by call_id, and
+    `waits` are the tasks that they wait for. `states` are the states of capabilities, by their
+    names. `repeats` counts equal exchanges in a row; `last_exchange` is their hash. `earlier_cost`
+    is the known cost in US dollars of the failed runs that this one continues. `fallback` is the
+    origin of the fallback that answered last, "" for the model of `config`. `unplanned` is the used
+    part of the allowance without a plan, and `not_run` the number of calls of the last reply with
+    calls that were not run.
     """
 
     config: RunConfig
@@ -267,7 +267,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         return self._settle()
 
     def require_input(self, call_id: str, request: InputRequest) -> bool:
-        """Ask people for what a running call needs; it runs again when they have answered.
+        """Request input for a running call from people; it runs again when they have answered.
 
         Without people every form is declined. Returns False if the call has asked too often.
         """
@@ -302,7 +302,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.states = state.added_to(self.states)
 
     def input_reply(self, call_id: str) -> InputReply | None:
-        """Return with what a call continues, None if it has not been run before."""
+        """Return the reply with which a call continues, None if it has not been run before."""
         found = self.inputs.get(call_id)
         return None if found is None else found.reply
 
@@ -381,7 +381,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.question = self.question and self.question.with_previews(previews)
 
     def note_stopped(self, texts: Mapping[str, str]) -> None:
-        """Keep what is known of calls that were stopped with the run, by call_id."""
+        """Store the known results of calls that were stopped with the run, by call_id."""
         for call in self.calls:
             if call.call_id in texts and call.call_id not in self.results:
                 text = replace_surrogates(texts[call.call_id])
@@ -390,12 +390,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     def settle_interrupted(
         self, *, repeat: bool = True, texts: Mapping[str, str] | None = None
     ) -> list[ToolCall]:
-        """Settle the calls that ran when the process died; return those that may be repeated.
+        """Settle the calls that ran when the process died; return the repeatable ones.
 
-        A call that is not idempotent gets an error result instead; without `repeat` every one that
-        may be what killed the process. A call for subtasks is not: it is repeated, or the model
-        would not know what it has created. A call that waits for people did not run. `texts` are
-        what is known of the calls, by call_id.
+        A call that is not idempotent gets an error result instead; without `repeat` so does every
+        call that may have killed the process. A call for subtasks is repeated in any case, or the
+        model would not know which subtasks it has created. A call that waits for people did not
+        run. `texts` are the known results of the calls, by call_id.
         """
         repeatable: list[ToolCall] = []
         for call in self.calls:
@@ -447,11 +447,11 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def leave_out_refused(self, named: str = "") -> RequestLoss | None:
-        """Leave out what a content filter may have refused; None if only the task is left.
+        """Leave out parts that a content filter may have refused; None if only the task is left.
 
-        The newest results first: what was sent before them was accepted. Then the conversation
-        before the run, which another provider may have accepted. `named` is the message that the
-        filter names, as in `Refusal`: nothing else is left out.
+        The newest results come first: the messages before them were accepted. The conversation
+        before the run follows, which another provider may have accepted. `named` is the message
+        that the filter names, as in `Refusal`: nothing else is left out.
         """
         place = self._place_of_refused(named)
         if place == "history":
@@ -513,12 +513,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         known.add(history.weighed)
 
     def resume_as(self, run_id: RunId, instruction: str, until: int) -> None:
-        """Continue the stored Turn of a failed run as that of a new run of its session.
+        """Continue the stored Turn of a failed run as the Turn of a new run of its session.
 
         The task of the new run is `instruction`. The work so far, the plan, the iterations and the
-        cost towards the budget are kept. The messages of the failed run are messages of the session
-        now, which go on to number `until`: they become a part of the history. States of
-        capabilities stay those of the failed run.
+        cost towards the budget are kept. The messages of the failed run are now messages of the
+        session, up to number `until`: they become a part of the history. The failed run keeps the
+        states of its capabilities.
         """
         self.history = msgspec.structs.replace(self.history, until=until, count=0)
         self.messages, self.task_index = [user_message(instruction)], 0

@@ -1,4 +1,4 @@
 """Maintenance of the database.
 
-- `reports`: what is known of a database, and what was done with it
+- `reports`: facts about a database, and the results of operations on it
 """

@@ -1,11 +1,11 @@
-"""What is known of a database, and what was done with it, for those who run it."""
+"""Facts about a database, and the results of operations on it, for its operators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 
 class TableSize(NamedTuple):
-    """A table, its rows, and its bytes with indexes; None if the database does not tell."""
+    """A table, its rows, and its bytes with indexes; None if the database does not report it."""
 
     name: str
     rows: int
@@ -13,7 +13,7 @@ class TableSize(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """How many rows or sessions of a kind are older than the settings allow, or were removed.
+    """The number of rows or sessions of a kind that are too old by the settings, or were removed.
 
     `days` is the age in days from which they are too old.
     """
@@ -24,18 +24,18 @@ class Pruned(NamedTuple):
 
 
 class DatabaseStatus(NamedTuple):
-    """The state of a database. Sizes are bytes, times RFC 3339 or "" for none.
+    """The state of a database. Sizes are bytes, times RFC 3339, "" if unset.
 
     Attributes:
         place: the file, or host and name, without a password.
-        schema: the version of its schema; `supported` is that of this program.
+        schema: the version of its schema; `supported` is the version of this program.
         size: the whole database.
-        unused: what `larkspur db vacuum` would give back, as far as that is known.
+        unused: the space that `larkspur db vacuum` would give back, as far as known.
         wal_size: commits that are not in the file yet, 0 on PostgreSQL.
-        runs: how many runs have each status.
+        runs: the number of runs with each status.
         processes: the gateways and workers, and the owners of unfinished runs.
-        old: what retention would remove now.
-        note: why the database is not opened, such as that it was moved; "" if it is.
+        old: the rows that retention would remove now.
+        note: the reason why the database is not opened, such as that it was moved; "" if it is.
     """
 
     kind: Literal["sqlite", "postgresql"]

@@ -10,7 +10,7 @@ RowKind = Literal["events", "inbox", "outbox", "audit_entries", "usage"]
 """A table whose rows have a number that increases with their time, more or less."""
 
 MAX_ROWS = 500
-"""How many rows a transaction removes at most, so that other writes wait for milliseconds."""
+"""Maximum number of rows removed in a transaction, so that other writes wait for milliseconds."""
 
 _LISTS: dict[RowKind, tuple[str, ...]] = {
     "events": ("aging_earlier_events", "aging_events"),
@@ -63,7 +63,7 @@ class RetentionStore:
     def list_page(self, kind: RowKind, after: int, before: str, /) -> Read[RowPage]:
         """Return the rows after a number, up to `MAX_ROWS`; `before` (RFC 3339) is the limit.
 
-        Events of unfinished and resumable runs and of pinned sessions are kept, and those that a
+        Events of unfinished and resumable runs and of pinned sessions are kept, and events that a
         webhook has not received; so are messages that are not handled or not sent.
         """
         rows: list[Row] = []
@@ -78,7 +78,7 @@ class RetentionStore:
         return RowPage(rows[-1][0] if rows else None, expired, bool(old))
 
     def remove_page(self, kind: RowKind, after: int, before: str, /) -> Write[RowPage]:
-        """Remove what `list_page` returns, and return it."""
+        """Remove the rows of `list_page`, and return them."""
         page = yield from self.list_page(kind, after, before)
         if page.expired and kind == "usage":
             yield from UsageStore().remove_old(after, page.expired[-1], before)
@@ -94,12 +94,12 @@ class RetentionStore:
     ) -> Read[list[IdleSession]]:
         """Return sessions without activity since a time (RFC 3339), longest idle first.
 
-        Those that are pinned or have unfinished runs are not returned.
+        Pinned sessions and sessions with unfinished runs are left out.
 
         Args:
             before: the time.
             after: the last session of the page before.
-            one_shot: only those of single tasks.
+            one_shot: only sessions of single tasks.
         """
         values = (before, *after, 1 if one_shot else None, MAX_ROWS)
         return [IdleSession(*row) for row in (yield Statement("idle_sessions", values))]

@@ -73,7 +73,7 @@ class BrokenText(Text):
         return Measurement(1, max(widths, default=1))
 
     def mark_unsettled(self) -> None:
-        """Mark what more text may change."""
+        """Mark the parts that more text may change."""
         for match in _UNSETTLED.finditer(self.plain):
             if not any(span.start <= match.start() < span.end for span in self._code_spans()):
                 self.stylize(style_class("unsettled"), match.start())

@@ -1,4 +1,4 @@
-"""Markdown as rich renderables, one per block, that tell which of their rows are final.
+"""Markdown as rich renderables, one per block, that know which of their rows are final.
 
 rich lays out text, tables and code. Three things differ from `rich.markdown.Markdown`, because rows
 are printed while the text still grows: the marker of a list item does not depend on later items,
@@ -40,9 +40,9 @@ _BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 
 def _make_parser() -> MarkdownIt:
-    """Return the parser. What is nested deeper than `_MAX_LEVEL` is text.
+    """Return the parser. Markup nested deeper than `_MAX_LEVEL` becomes text.
 
-    markdown-it itself leaves out what is nested deeper than its option `maxNesting`.
+    markdown-it itself drops markup nested deeper than its option `maxNesting`.
     """
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_LEVEL + 8})
     rules = parser.block.ruler
@@ -82,9 +82,9 @@ _CODE_THEME = ANSISyntaxTheme(
 
 
 class Resume(NamedTuple):
-    """How to parse the rest of a block from the start of one of its parts.
+    """Parser state for the rest of a block, from the start of one of its parts.
 
-    `prefix` is the opening line of a code fence, `number` that of an ordered list item.
+    `prefix` is the opening line of a code fence, `number` the number of an ordered list item.
     """
 
     prefix: str = ""
@@ -99,7 +99,7 @@ class MarkdownBlock(NamedTuple):
     """The number of lines of the text before its end."""
     is_code: bool
     resume: Resume | None
-    """How to parse the text from here if this is not the first part of a block, else None."""
+    """State for parsing the text from here if this is not the first part of a block, else None."""
 
     def render(self, width: int) -> list[RenderedRow]:
         """Return the rows of the block on a terminal of `width` columns."""
@@ -107,7 +107,7 @@ class MarkdownBlock(NamedTuple):
 
 
 def parse_blocks(text: str, glyphs: Glyphs, resume: Resume | None = None) -> list[MarkdownBlock]:
-    """Return the blocks of a text. `resume` is that of the block with which the text starts."""
+    """Return the blocks of a text. `resume` is the state for the block at its start."""
     prefix, number = resume or Resume()
     text = sanitize(prefix + text)
     offset = prefix.count("\n")
@@ -226,14 +226,14 @@ def _highlight(code: str, language: str) -> Sequence[Span]:
 
 
 class _BlockBuilder:
-    """Builds the renderable of one block and marks what more text may change in its last leaf."""
+    """Builds the renderable of one block and marks the parts of its last leaf that may change."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self._glyphs = glyphs
         self._last_leaf: BrokenText | MarkdownTable | None = None
 
     def build(self, tokens: Sequence[Token], marker: str | None = None) -> RenderableType:
-        """Return the renderable of the tokens; with a `marker` that of a list item."""
+        """Return the renderable of the tokens; with a `marker`, of a list item."""
         children = self._children(iter(tokens))
         if self._last_leaf is not None:
             self._last_leaf.mark_unsettled()
@@ -362,7 +362,7 @@ def _inline_text(children: Iterable[Token]) -> BrokenText:
 
 
 def _unnamed_target(address: str, start: int, text: str) -> str:
-    """Return where the link that starts at an offset of the text leads unless its text says it."""
+    """Return the target of the link at an offset of the text, unless its text is the target."""
     if text[start:] not in {address, address.removeprefix("mailto:")}:
         return address
     host_after_user = _HOST_AFTER_USER.match(address)

@@ -117,7 +117,7 @@ class QuestionPanel:
     def closed(
         self, question: OpenQuestion, answer: Mapping[str, Any], *, here: bool
     ) -> Iterator[StyledLine]:
-        """Yield a closed question: what it asked, the answer, and who gave it."""
+        """Yield the lines of a closed question: its subject, the answer, and the person."""
         messages, decision = self._messages, str(answer["decision"])
         text = truncate_line(str(answer.get("text") or ""), _MAX_TITLE_WIDTH)
         if decision != "text":
@@ -286,7 +286,7 @@ class QuestionPanel:
 
 
 def _action(call: Mapping[str, Any]) -> str:
-    """Return what a call does; `use` for a question of an earlier version."""
+    """Return the action of a call; `use` for a question of an earlier version."""
     return str(call.get("action") or "use")
 
 

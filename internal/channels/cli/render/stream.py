@@ -18,7 +18,7 @@ _MIN_INDENTED_WIDTH = 16
 
 
 class StreamRows(NamedTuple):
-    """Rows to print now, once and for good, and those to show below until the next call."""
+    """Rows to print now, permanently, and rows to show below until the next call."""
 
     final: list[Fragments]
     tail: list[Fragments]
@@ -33,7 +33,7 @@ class ReplyRows(NamedTuple):
 
 
 class _Printed(NamedTuple):
-    """What has been printed of the open block: the number of its rows at a width, their content.
+    """The printed part of the open block: the number of its rows at a width, their content.
 
     `width` is 0 if the number of rows is unknown.
     """
@@ -58,7 +58,7 @@ class BlockStream:
         self.text = ""
         self._glyphs = glyphs
         self._start = self._searched = 0
-        """Where in the text the open block starts, and how far it was searched for its end."""
+        """Offset in the text of the open block, and the offset up to which its end was searched."""
         self._resume: Resume | None = None
         self._printed = _NOTHING
         self._closed: list[str] = []
@@ -66,7 +66,7 @@ class BlockStream:
         self._expected: list[str] = []
         """The closed blocks of an earlier attempt, which are not printed again if they recur."""
         self._expected_content = ""
-        """What an earlier attempt printed of the block after those."""
+        """Part of the block after those that an earlier attempt printed."""
 
     @property
     def has_printed(self) -> bool:
@@ -217,7 +217,7 @@ class StreamedReply:
             self._blocks.text += delta["text"]
 
     def replace(self, partial: Mapping[str, Any]) -> bool:
-        """Set the text to that of a `partial`. Return True if the model restarted a shown reply."""
+        """Set the text from a `partial`. Return True if the model restarted a shown reply."""
         text, restarted = partial["text"], False
         if not text.startswith(self._blocks.text):
             restarted = self._blocks.has_printed and not partial["k"]
@@ -234,7 +234,7 @@ class StreamedReply:
             self._blocks.text = content
 
     def render(self, width: int, *, complete: bool) -> ReplyRows:
-        """Return the rows to print now and those that stay below."""
+        """Return the rows to print now and the rows that stay below."""
         indent = _INDENT if width >= _MIN_INDENTED_WIDTH else 0
         final, tail = self._blocks.advance(width - indent, complete=complete)
         starts = bool(final) and not self._started

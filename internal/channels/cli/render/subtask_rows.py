@@ -41,7 +41,7 @@ class SubtaskRows:
 
     @property
     def count(self) -> int:
-        """How many subtasks run."""
+        """The number of running subtasks."""
         return len(self._lanes)
 
     def set_messages(self, messages: MessageCatalog) -> None:

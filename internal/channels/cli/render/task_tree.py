@@ -12,7 +12,7 @@ from internal.normal_forms.time_zones import format_minute
 def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
     """Return a row for each task and below it one for each subtask.
 
-    The columns are id, creation, state, duration, cost, and what was asked.
+    The columns are id, creation, state, duration, cost, and the request.
     """
     ids = [one.item.task_id for one in trees]
     short = short_ids([*ids, *(one.task_id for tree in trees for one in tree.subtasks)])

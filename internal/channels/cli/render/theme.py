@@ -1,4 +1,4 @@
-"""How the session looks: its signs, and the colours that say a state."""
+"""Theme of the session: its signs, and the colours of states."""
 
 from typing import NamedTuple
 

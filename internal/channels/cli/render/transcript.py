@@ -10,9 +10,9 @@ from internal.i18n.runs import RunMessages
 def transcript_markdown(
     messages: Iterable[TranscriptMessage], session_id: str, language: Language = "en"
 ) -> str:
-    """Return the messages of a session, with those of the user as quotes.
+    """Return the messages of a session as Markdown, with quotes for messages of the user.
 
-    In place of a message that nobody wrote is a line that says what happened.
+    A message that nobody wrote is replaced by a line about the event.
     """
     words = RunMessages(language)
     parts = [f"<!-- {session_id} -->"]

@@ -84,7 +84,7 @@ class ContentQuery(RequestModel, frozen=True):
 
 
 class UpdateArtifactRequest(RequestModel, frozen=True):
-    """A new caption, and whether the artifact is a favourite. What is missing does not change."""
+    """A new caption, and whether the artifact is a favourite. Missing fields do not change."""
 
     favourite: bool | UnsetType = UNSET
     caption: Annotated[str, Meta(max_length=MAX_CAPTION_CHARACTERS)] | UnsetType = UNSET

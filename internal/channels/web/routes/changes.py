@@ -1,4 +1,4 @@
-"""Routes for the files of workspaces: what runs changed, and the files as they are now."""
+"""Routes for the files of workspaces: changes by runs, and the current files."""
 
 from typing import Annotated, Any, Literal
 
@@ -70,7 +70,7 @@ class ChangeDiffView(msgspec.Struct, frozen=True):
 
 
 class ChangesQuery(RequestModel, frozen=True):
-    """Whose changes: those of a run, or without one the newest change of each file."""
+    """Selection of changes: of one run, or without a run the newest change of each file."""
 
     run_id: Id | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=20_000)] = 1_000

@@ -85,7 +85,7 @@ async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> Q
 
 
 def _read(question: Question, answer: AnswerOfPerson) -> AnswerOfPerson:
-    """Return what a text expresses: the words that people write for yes and no, an option, a text.
+    """Return the answer in a text: the words for yes and no, an option, or the text itself.
 
     Other words about calls reject them with that reason.
     """

@@ -14,7 +14,7 @@ from internal.channels.web.schemas import EmptyRequest, RequestModel, Sha256
 
 MAX_RULES = 100
 MCP_CALLBACK = "/oauth/mcp/callback"
-"""Where browsers come back after a login to an MCP server."""
+"""Path to which browsers return after a login to an MCP server."""
 
 
 class SkillsView(msgspec.Struct, frozen=True):
@@ -39,14 +39,14 @@ class ReviewRequest(RequestModel, frozen=True):
 class ReviewSkillRequest(ReviewRequest, frozen=True):
     """A decision about the files of a skill.
 
-    `rules` are those of the review that are granted for all tasks outside of chats.
+    `rules` are the rules of the review that are granted for all tasks outside of chats.
     """
 
     rules: Annotated[tuple[str, ...], Meta(max_length=MAX_RULES)] = ()
 
 
 class LoginCallbackQuery(RequestModel, frozen=True, forbid_unknown_fields=False):
-    """What an authorization server adds to the address; it may add more."""
+    """Parameters that an authorization server adds to the address; it may add more."""
 
     state: Annotated[str, Meta(min_length=1, max_length=200)]
     code: Annotated[str, Meta(max_length=4_000)] = ""

@@ -26,7 +26,7 @@ Credential = Annotated[str, Meta(min_length=1, max_length=1_000, pattern="^[!-~]
 
 
 EnteredText = Annotated[str, Meta(min_length=1, max_length=2_000)]
-"""A key or an address as it was pasted: what is around it, such as quotes, is left out."""
+"""A pasted key or address; surrounding characters, such as quotes, are removed."""
 
 
 class StoreKeyRequest(RequestModel, frozen=True):
@@ -72,7 +72,7 @@ class CheckLarkRequest(RequestModel, frozen=True):
 
     @property
     def app(self) -> LarkApp | None:
-        """The credentials, None for those of the channel that runs.
+        """The credentials, None to use the running channel's.
 
         Raises:
             InvalidRequest: one of the two is missing.

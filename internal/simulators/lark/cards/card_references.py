@@ -1,6 +1,6 @@
-"""What the texts of a card refer to: pictures and people. Pure.
+"""References in the texts of a card: pictures and people. Pure.
 
-That a card with an unknown one is refused as a whole is known from user reports.
+User reports show that Lark refuses a whole card with an unknown reference.
 """
 
 import re
@@ -28,7 +28,7 @@ def image_keys(card: Json) -> Iterator[str]:
 
 
 def mentioned_ids(card: Json) -> Iterator[str]:
-    """Yield the ids of the people whom a card mentions, without `all`."""
+    """Yield the ids of the people that a card mentions, without `all`."""
     for text in _texts(card):
         yield from (each for each in _AT.findall(text) if each != "all")
 

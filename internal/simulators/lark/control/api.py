@@ -50,7 +50,7 @@ class ControlApi:
         ]
 
     async def _changes(self, request: Request) -> Response:
-        """Return what changed; wait for a change if there is none."""
+        """Return the changes; wait for a change if there is none."""
         lark = self._lark
         since, log = _number(request, "since"), _number(request, "log")
         if lark.state.version <= since and lark.log.number <= log:

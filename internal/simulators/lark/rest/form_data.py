@@ -1,4 +1,4 @@
-"""Read `multipart/form-data` bodies with python-multipart, refusing what Lark would refuse."""
+"""Parser of `multipart/form-data` bodies (python-multipart), as strict as Lark."""
 
 from typing import NamedTuple
 

@@ -182,7 +182,7 @@ def get_user(state: LarkState, call: RestCall) -> Json:
 
 
 def list_users(state: LarkState, call: RestCall) -> Json:
-    """Return the people of these ids whom the app may see."""
+    """Return the people with these ids that the app may see."""
     kind, ids = _read_id_type(call, "user_id_type"), call.query_list("user_ids")
     if not 1 <= len(ids) <= MAX_USERS:
         raise bad_field("user_ids", f"must have 1 to {MAX_USERS} values")

@@ -1,7 +1,7 @@
 """Event delivery: to one connection of the app, repeated until acknowledged.
 
-The delays are those of Lark's webhook documentation; whether long connections use the same ones is
-not known.
+The delays come from Lark's webhook documentation; whether long connections use the same ones is
+unknown.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class EventDelivery:
     def emit(
         self, app: App, event_type: str, event: Json, source: Mapping[str, str] | None = None
     ) -> None:
-        """Send an event, or hold it while events are reordered; `source` is that of `EventPush`."""
+        """Send an event, or hold it while events are reordered; `source` as in `EventPush`."""
         push = EventPush(app, event_type, event, self._clock.now_ms(), source)
         self.pushes.append(push)
         self._held.append(push)

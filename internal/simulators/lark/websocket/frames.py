@@ -1,7 +1,7 @@
 """The binary frame of the long connection: `pbbp2.Frame`, a proto2 message.
 
-The fields are those of the descriptor in lark-oapi 1.7.5. Written by hand: a protobuf library would
-be a dependency of several megabytes for one message.
+The fields follow the descriptor in lark-oapi 1.7.5. Written by hand: a protobuf library would be a
+dependency of several megabytes for one message.
 """
 
 from collections.abc import Iterator

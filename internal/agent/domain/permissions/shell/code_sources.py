@@ -95,7 +95,7 @@ def _is_readable_shell(name: str, operands: Sequence[Word]) -> bool:
 
 
 def _is_script(word: Word) -> bool:
-    """Return True if the word is the path of a file, as far as its text tells."""
+    """Return True if the word is the path of a file, judging by its text."""
     return (
         word.kind == "plain"
         and word.text[:1] not in {"", "-", "+"}

@@ -1,8 +1,8 @@
 """Match everything that a shell command may start against deny patterns.
 
 A denied program matches by its name in any folder, also where a wrapper, a shell or an option
-starts it. What cannot be read makes the verdict unknown. Each word and each embedded text is looked
-at a bounded number of times; beyond the limits below the verdict is unknown as well.
+starts it. Unreadable parts make the verdict unknown. Each word and each embedded text is read a
+bounded number of times; beyond the limits below the verdict is unknown as well.
 """
 
 import re
@@ -90,7 +90,7 @@ class _Start(NamedTuple):
 
 
 class Reach:
-    """What a command may start, as far as denied programs and files are concerned."""
+    """The programs and files that a command may use, for matching against denials."""
 
     def __init__(self, script: Script, patterns: Sequence[ShellPattern]) -> None:
         self.redirects: list[Redirect] = []
@@ -142,7 +142,7 @@ class Reach:
             self._add_operands(words, depth, certain=False)
 
     def _add_assignment(self, word: Word, depth: int, *, applies: bool) -> None:
-        """Add an assignment: one before a command (`applies`) changes what that command runs."""
+        """Add an assignment: one before a command (`applies`) changes the program that it runs."""
         if not self._names:
             return
         name, _, value = word.text.partition("=")
@@ -293,7 +293,7 @@ def _is_prefix(name: str) -> bool:
 
 
 def denies(patterns: Sequence[ShellPattern], reach: Reach) -> bool | None:
-    """Return True if a deny pattern matches what a command may start, None if that is unknown.
+    """Return True if a deny pattern matches a part that a command may start, None if unknown.
 
     A program matches by name in any folder, and the words after it past general options.
     """

@@ -33,7 +33,7 @@ MAX_BYTES = 64 * 1024
 MAX_MARKS = 4_000  # punctuation and blanks; beyond that the parser's error recovery takes seconds
 MAX_BARS = 1_000  # the recovery from an error after a pipeline takes quadratic time
 MAX_PARSER_READS = 4_000
-"""How often the parser may fetch 1 KB of the text: it may scan all that follows for every token."""
+"""Maximum number of 1 KB reads of the text: the parser may scan the whole rest for every token."""
 
 _ARITHMETIC = "arithmetic can hide commands"
 _TOO_LONG = "it is too long to be checked"
@@ -93,8 +93,8 @@ _STRUCTURES = (
 class ParsedCommand(msgspec.Struct, frozen=True, gc=False):
     """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can.
 
-    `is_inert`: it starts no program and has no effect beyond the shell, such as a test. What it
-    substitutes, and the body of a function that it calls, are other parts.
+    `is_inert`: it starts no program and has no effect beyond the shell, such as a test. Its
+    substitutions, and the body of a function that it calls, are other parts.
     """
 
     words: tuple[Word, ...]
@@ -127,7 +127,7 @@ def _language() -> Language:
 
 
 class ReadLimit:
-    """How often the parser may still fetch a piece of a text; also shared by several texts."""
+    """The number of times that the parser may still fetch a piece of a text; shared by texts."""
 
     def __init__(self) -> None:
         self.left = MAX_PARSER_READS
@@ -154,7 +154,7 @@ def parse_script(text: str, limit: ReadLimit | None = None) -> Script:
 
 
 def _read_parts(text: str, limit: ReadLimit) -> "_Reader":
-    """Return what a text without here-documents consists of."""
+    """Return the parts of a text without here-documents."""
     readable = _truncate(text)
     raw = encode_for_parser(readable)
     reader = _Reader(raw)
@@ -388,7 +388,7 @@ class _Reader:
         self._push(node.children)
 
     def _function(self, node: Node) -> None:
-        """Read a function. What its body runs is judged here, not where it is called."""
+        """Read a function. The commands of its body are judged here, not where it is called."""
         name, following = node.child_by_field_name("name"), node.next_sibling
         is_certain = (
             node.parent is not None
@@ -424,7 +424,7 @@ class _Reader:
             self._check_named_descriptor(node)
         operator, *targets = children
         words = [self._word(target) for target in targets]
-        closes = operator.type.endswith("-")  # what follows `<&-` is a word of the command
+        closes = operator.type.endswith("-")  # the text after `<&-` is a word of the command
         following = tuple(words if closes else words[1:])
         if following:
             self._add_problem("words follow a redirection; put the redirection last")
@@ -494,7 +494,7 @@ class _Reader:
 
 
 def _first_error(root: Node) -> Node | None:
-    """Return the first part that the parser could not read, None for the whole text."""
+    """Return the first part that the parser could not read; None stands for the whole text."""
     cursor = root.walk()
     while True:
         node = cursor.node

@@ -1,12 +1,12 @@
 """A command text without here-documents and continued lines, for the parser.
 
 The grammar of tree-sitter-bash misreads here-documents in many positions. A shell finds them by
-simple rules on lines, so they are found here and taken out; those with substitutions are returned
-as quoted words. `"$(cat <<'E' …)"`, the way to write a text of several lines as one word, becomes
-that text.
+simple rules on lines, so they are found here and taken out; here-documents with substitutions are
+returned as quoted words. `"$(cat <<'E' …)"`, the way to write a text of several lines as one word,
+becomes that text.
 
-What this reader does not know ends the attempt: the text is then parsed as it is, and the checks of
-the parser decide. It never removes anything that a shell could read as a command.
+Unknown syntax ends the attempt: the text is then parsed unchanged, and the checks of the parser
+decide. This reader never removes anything that a shell could read as a command.
 """
 
 import re
@@ -26,7 +26,7 @@ _BEFORE_OPERATOR = re.compile(
     r"(?:^|[\s;&|()'\"])(?!\d+$)[\w./-]*$"
 )  # not a number of a descriptor
 _MAX_WORD_CHARS = 64
-# what a sign on the next line could become one operator with
+# could form one operator with a sign on the next line
 _JOINABLE = "<$(\\#`"
 _END_OF_SUBSTITUTION = re.compile(r"[ \t\n]*\)")
 _UNKNOWN_IN_SUBSTITUTION = re.compile(r"\bcase\b|\besac\b|\[\[|\(\(")
@@ -78,7 +78,7 @@ class _Reader:
         self._at = 0
         self._depth = depth
         self._pending: list[_Document] = []
-        # of each open parenthesis, whether it is that of an array
+        # for each open parenthesis, whether it begins an array
         self._arrays: list[bool] = []
 
     def read_commands(self, *, is_inner: bool) -> None:
@@ -103,7 +103,7 @@ class _Reader:
             raise _Unknown
 
     def _read_sign(self, sign: str, *, starts_word: bool) -> bool:
-        """Read what begins with a sign; return True if a word may begin after it."""
+        """Read the element that begins with a sign; return True if a word may begin after it."""
         text, at = self._text, self._at
         if sign == "\\":
             joined = text.startswith("\\\n", at)
@@ -122,7 +122,7 @@ class _Reader:
                 end = text.find("\n", at)
                 self._copy(end if end >= 0 else len(text))
             case "-" if starts_word and text[at + 1 : at + 2] in {"", *_BORDERS}:
-                self.result.append("'-'")  # the parser takes it for a part of what follows
+                self.result.append("'-'")  # the parser joins it with the following text
                 self._at += 1
             case "<" | "(" | "[" | "\n":
                 self._read_operator(sign, starts_word=starts_word)
