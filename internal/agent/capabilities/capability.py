@@ -109,7 +109,7 @@ class UserMessage(NamedTuple):
 
 
 class ReceivedParts(NamedTuple):
-    """What the model reads before the text of a message, and the stored `attachments` in it.
+    """Parts that the model reads before the text of a message, and the stored `attachments` in it.
 
     With an `answer` the run needs no model.
     """
@@ -121,7 +121,7 @@ class ReceivedParts(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """A reply of the model, what is stored together with it, and what of it was lost."""
+    """A reply of the model, the events and work stored with it, and its lost parts."""
 
     response: ModelResponse
     events: tuple[Event, ...] = ()
@@ -156,7 +156,7 @@ class Capability:
         """
 
     async def receive(self, _run: RunContext, _message: UserMessage, /) -> ReceivedParts:
-        """Return what a message of a person with attachments contains besides its text.
+        """Return the content of a person's message with attachments, besides its text.
 
         Raises:
             LarkspurError: the message cannot be read now.
@@ -205,7 +205,7 @@ class Capability:
     async def ending(
         self, _run: RunContext, _turn: Turn | None, _ending: Ending, /
     ) -> Contribution:
-        """Return what is stored together with the ending of an attempt.
+        """Return the contribution that is stored with the ending of an attempt.
 
         There is no Turn if the run was not prepared.
         """

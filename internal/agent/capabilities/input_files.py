@@ -45,7 +45,7 @@ class InputFilesCapability(Capability):
         return ReceivedParts(file_parts(files), stored_files(files), events, answer)
 
     async def _keep_fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
-        """Store what was fetched with the task; another run of it does not fetch it again."""
+        """Store the fetched files with the task; another run of it does not fetch them again."""
         if all(each.is_stored for each in task.attachments):
             return []
         stored = (file.attachment for file in files[: len(task.attachments)])

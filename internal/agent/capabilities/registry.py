@@ -35,7 +35,7 @@ _STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
 
 
 class Capabilities:
-    """All capabilities. Each point knows those that name it; the others are not called."""
+    """All capabilities. Each point calls only the capabilities that override it."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
         self._listener = _naming(members, Capability.listener)
@@ -73,7 +73,7 @@ class Capabilities:
             await enter(run)
 
     async def receive(self, run: RunContext, message: UserMessage) -> ReceivedParts:
-        """Return what a message of a person contains besides its text."""
+        """Return the content of a person's message besides its text."""
         if not message.attachments:
             return ReceivedParts()
         found = [await receive(run, message) for receive in self._receive]
@@ -93,7 +93,7 @@ class Capabilities:
         return request
 
     async def after_reply(self, run: RunContext, response: ModelResponse) -> ModelReply:
-        """Return a reply as all capabilities change it, with what they store."""
+        """Return a reply as all capabilities change it, with the additions to store."""
         reply = ModelReply(response)
         for after in self._after_reply:
             response, events, work, lost = await after(run, reply.response)
