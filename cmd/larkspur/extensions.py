@@ -32,7 +32,7 @@ SKILLS_FOLDER = "skills"
 
 
 def skill_places(loaded: Loaded) -> list[SkillPlace]:
-    """Return the folders with skills: the owner's, the shipped one, and those of the settings."""
+    """Return the folders with skills: the owner's, the shipped one, and the configured ones."""
     return [
         SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
         SkillPlace(shipped_skills(), "shipped"),
@@ -54,7 +54,7 @@ def skill_folders(loaded: Loaded) -> list[Path]:
 
 
 def open_skills(loaded: Loaded) -> SkillLibrary:
-    """Return the skills of all places; those of the owner take precedence."""
+    """Open the skills of all places; the owner's take precedence."""
     reserved = [spec.name for spec in TOOL_SPECS]
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 

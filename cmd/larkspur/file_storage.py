@@ -1,4 +1,4 @@
-"""Where files are: the store of attachments, and what a host shares with others."""
+"""The locations of files: the store of attachments, and the files that hosts share."""
 
 import asyncio
 import hashlib
@@ -201,7 +201,7 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 
 
 def folders_elsewhere(loaded: Loaded) -> list[Path]:
-    """Return what is of Larkspur and by the settings outside of its home folder."""
+    """Return the paths of Larkspur that the settings place outside of its home folder."""
     home, workspaces = loaded.home, open_workspaces(loaded)
     names = (VERSIONS_FOLDER, MARKER_FILE, "instructions.json", "instructions.lock")
     folders = [

@@ -24,7 +24,7 @@ _PLACEHOLDER = "http://address.invalid"
 
 
 async def check_models(loaded: Loaded, entered: str | None = None) -> list[Check]:
-    """Try the address and key of the model, and those of its fallbacks' other providers.
+    """Try the address and key of the model, and of its fallbacks' other providers.
 
     `entered` is the address as it was entered, if the settings cannot have it.
     """
@@ -58,7 +58,7 @@ async def _check(loaded: Loaded, provider: Provider, entered: str | None) -> Che
 
 
 def describe_window(model: str, used: int, listed: Mapping[str, int]) -> tuple[str, str]:
-    """Return what is known of the context window of a model, and what to set; "" for nothing.
+    """Return a note on a model's context window, and the setting to change; "" for nothing.
 
     Args:
         model: its name.
@@ -127,7 +127,7 @@ def request_for(
     key: str = "",
     address: str = "",
 ) -> AddressRequest:
-    """Return the address and key of any provider, with what a person entered in their place.
+    """Return the address and key of any provider, replaced by the entered ones.
 
     Raises:
         ConfigError: the settings are not valid with this provider.

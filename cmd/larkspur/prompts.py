@@ -1,4 +1,4 @@
-"""What builds the prompts of runs, with the services that it needs."""
+"""The builder of the prompts of runs, with its services."""
 
 from functools import partial
 from typing import TYPE_CHECKING

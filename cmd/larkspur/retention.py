@@ -1,4 +1,4 @@
-"""How long rows and sessions are kept, from the settings."""
+"""Retention of rows and sessions, from the settings."""
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.retention.pruner import Pruner, RetentionPolicy

@@ -317,7 +317,7 @@ async def _ask_model(provider: Provider, llm: LlmSettings, name: str) -> Finding
 
 
 def _left_out(access: ModelAccess) -> str:
-    """Return what was left out around what a person entered, or ""."""
+    """Return sentences about the parts removed from the entered values, or ""."""
     sentences = (
         clean_key(access.key).sentence("the key"),
         clean_address(access.base_url).sentence("the address"),
@@ -326,7 +326,7 @@ def _left_out(access: ModelAccess) -> str:
 
 
 def _used_settings(loaded: Loaded) -> Settings:
-    """Return the settings without those that the gateway does not use or that no change affects."""
+    """Return the settings without unused ones and without the ones that no change affects."""
     settings, llm = loaded.settings, loaded.settings.llm
     used = {one.partition(":")[0] for one in llm.fallbacks}
     keys = {name: key for name, key in llm.keys.items() if name in used}
