@@ -39,7 +39,7 @@ class TranscribingAudioReader:
         return self._client is not None
 
     def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
-        """Return what a recording is, None for another file; see the port."""
+        """Return a description of a recording, None if the file is none; see the port."""
         return inspect_recording(descriptor, media_type)
 
     async def transcribe(self, descriptor: int, recording: Recording, /) -> Transcript:

@@ -55,7 +55,7 @@ FailureKind = Literal[
 
 
 class Failure(NamedTuple):
-    """Why a request failed. `reason` is "" if the kind says everything."""
+    """The failure of a request. `reason` is "" if the kind says everything."""
 
     kind: FailureKind
     reason: str

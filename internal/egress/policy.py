@@ -1,4 +1,4 @@
-"""What a client may reach, and the way to it."""
+"""The servers that a client may reach, and the route to them."""
 
 import ssl
 from typing import NamedTuple

@@ -113,7 +113,7 @@ def _test_event(event_id: str, clock: Clock) -> dict[str, Any]:
 
 
 def _example(hook: HookSettings, folder: str) -> HookInput:
-    """Return what a hook reads in a trial: an input of its event that means nothing."""
+    """Return the input of a hook in a trial: an example of its event without meaning."""
     given = HookInput(
         hook_event_name=hook.event,
         session_id=SessionId("session-test"),

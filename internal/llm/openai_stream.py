@@ -163,7 +163,7 @@ class OpenAIResponseReader(ResponseReader):
 
     @property
     def refused_pictures(self) -> int:
-        """How many pictures of the reply cannot be kept."""
+        """The number of pictures of the reply that cannot be kept."""
         return self._pictures.refused if self._pictures else 0
 
     def _take(self, data: bytes) -> None:

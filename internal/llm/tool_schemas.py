@@ -69,7 +69,7 @@ def _cached(tool: ToolSpec) -> ToolSpec:
 
 
 def _simplified(schema: Any, depth: int) -> _Schema:
-    """Return a schema in the common subset; what is no object becomes one without limits."""
+    """Return a schema in the common subset; a non-object becomes a schema without limits."""
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return {}
     schema = _with_known_keywords(schema)

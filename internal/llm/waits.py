@@ -75,7 +75,7 @@ def parse_wait(text: str, now: datetime) -> float | None:
 
 
 def _used_up(headers: Mapping[str, str]) -> Iterator[str]:
-    """Yield the resets of the limits of which nothing remains."""
+    """Yield the resets of the exhausted limits."""
     for name, value in headers.items():
         if "ratelimit" not in name.lower() or "reset" not in name.lower():
             continue

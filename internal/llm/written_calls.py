@@ -151,7 +151,7 @@ class WrittenCalls:
         self._checked = self._attempts = 0
 
     def feed(self, text: str) -> str:
-        """Take more text and return what can be shown; no part of a call is returned."""
+        """Take more text and return the part to show, which contains no part of a call."""
         if self._form is None:
             if not self._held and not _INTERESTING.search(text):  # almost always
                 self._context.feed(text)

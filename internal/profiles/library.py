@@ -1,7 +1,7 @@
-"""All profiles: the files of several folders, with what they extend.
+"""All profiles: the files of several folders, with their base profiles.
 
-A file with an error makes its profile, and those that extend it, unusable; the others load. Changed
-files are read again when a profile is asked for.
+A file with an error makes its profile, and all profiles that extend it, unusable; the others load.
+Changed files are read again when a profile is requested.
 """
 
 import os
@@ -138,7 +138,7 @@ class ProfileLibrary(Mapping[str, Profile]):
         return all(Path(path).parent == folder for path, _, _ in self._versions())
 
     def sources(self) -> list[ProfileSource]:
-        """Return where each profile is from, also of those that cannot be used, by name."""
+        """Return the source of each profile by name, unusable profiles included."""
         found = self._current()
         return [self._source(name, found) for name in sorted({DEFAULT_PROFILE, *found.paths})]
 
@@ -157,7 +157,7 @@ class ProfileLibrary(Mapping[str, Profile]):
         return found
 
     def _versions(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the path, time and size of each file, those of the owner last."""
+        """Yield the path, time and size of each file, the owner's files last."""
         if self._shipped_versions is None:
             self._shipped_versions = tuple(_versions_in(self._shipped)) if self._shipped else ()
         yield from self._shipped_versions

@@ -265,7 +265,7 @@ class _Attempt:
     def _end_search(
         self, server: ModelServer, version: str, learned: dict[LessonKey, Lesson]
     ) -> list[LessonKey]:
-        """Add what the accepted request says of a search; return the key of an ended one."""
+        """Add the finding of a search from the accepted request; return the keys that it ends."""
         search, probe = self.search, self._probe
         if search is None or probe is None:
             return []

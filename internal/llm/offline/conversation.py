@@ -238,7 +238,7 @@ def _attached(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def read_words(message: Message) -> str:
-    """Return what the person wrote: the text without speakers and without what it refers to."""
+    """Return the person's own text, without speakers and quoted messages."""
     text = replace_surrogates(message.text).strip()
     while block := _BACKGROUND.match(text):
         text = text[block.end() :]

@@ -1,4 +1,4 @@
-"""Recorded sessions that the demo model replays: its replies are those of the model that was asked.
+"""Recorded sessions that the demo model replays, with the replies of the recorded model.
 
 A recording is a file of JSON lines, as `larkspur sessions export ID FILE --recording` writes it: a
 `request` of a person, then each `reply` of the model with its tool calls. Results of tools are not
