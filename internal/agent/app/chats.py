@@ -53,7 +53,7 @@ class ChatTask(NamedTuple):
 
 
 def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
-    """Return the task that a person wrote, of which another one is a subtask or a report."""
+    """Return the task, written by a person, that another one is a subtask or a report of."""
     while above := task.parent_task_id or next(iter(task.reports), None):
         found = yield from stores.tasks.get(above)
         if found is None:
@@ -63,7 +63,7 @@ def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
 
 
 class KnownMessage(NamedTuple):
-    """What is known about a message: whether the bot sent it, and as the answer of a run.
+    """Facts about a message: whether the bot sent it, and as the answer of a run.
 
     `in_session`: it was taken into the current session, or is an answer of it.
     """
@@ -74,7 +74,7 @@ class KnownMessage(NamedTuple):
 
 
 class KnownMessages(NamedTuple):
-    """Whether a conversation has a session, and what is known about messages, by their ids."""
+    """Whether a conversation has a session, and the facts about messages, by their ids."""
 
     has_session: bool
     messages: Mapping[str, KnownMessage]
@@ -168,7 +168,7 @@ class Chats:
     async def list_known(
         self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]
     ) -> KnownMessages:
-        """Return what is known about messages of a chat.
+        """Return the stored facts about messages of a chat.
 
         The session is the current one of the scope, which a message of that scope continues.
         """

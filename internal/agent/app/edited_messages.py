@@ -104,7 +104,7 @@ def _replace_task(
 def replace_task_input(
     stores: Stores, run: Run, task: Task, new: Submission, *, now: str
 ) -> Write[list[EventRecord]]:
-    """Replace what a task was given whose run has not begun, and return the events.
+    """Replace the input of a task whose run has not begun, and return the events.
 
     Raises:
         Conflict: the run has begun; nothing was changed.

@@ -396,7 +396,7 @@ class Gateway:
         return await self._database.read(partial(list_feedback, self._stores, limit))
 
     async def recall(self, recall: RecallRequest) -> RecallResult:
-        """Undo what a recalled message started, unless it is answered already."""
+        """Undo the effects of a recalled message, unless it is answered already."""
         result, running, events = await self._database.write(
             partial(recall_message, self._stores, recall, ids=new_task_ids(), now=self._now())
         )
@@ -407,7 +407,7 @@ class Gateway:
         return result
 
     async def edit(self, edit: MessageEdit, principal: Principal) -> EditResult:
-        """Replace a message that waits for its run, or tell its run what it says now.
+        """Replace a message that waits for its run, or send the new text to its run.
 
         Raises:
             InvalidRequest: the text is empty or too long.

@@ -1,4 +1,4 @@
-"""Queries: what a principal may read."""
+"""Queries: read operations with the rights of a principal."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -452,7 +452,7 @@ class Queries:
     async def question(
         self, question_id: QuestionId, principal: Principal, chat: str = ""
     ) -> QuestionRecord:
-        """Return a question. `chat` is the chat that the request came from, "" for none.
+        """Return a question. `chat` is the chat that the request came from, "" without a chat.
 
         Raises:
             NotFound: the question does not exist or the principal must not see it.
@@ -578,7 +578,7 @@ class Queries:
 
 
 def _spent(run: Run, spending: Spending) -> Run:
-    """Return a run with what it and all subtasks below it used."""
+    """Return a run with the spending of it and all subtasks below it."""
     return msgspec.structs.replace(run, usage=spending.usage, cost=spending.cost)
 
 
@@ -597,7 +597,7 @@ def _as_cursor(name: str, known: Read[object]) -> Read[None]:
 
 
 def _owner_filter(principal: Principal) -> str | None:
-    """Return whose data a list contains; None for everybody's."""
+    """Return the owner whose data a list contains; None if it contains everybody's."""
     return None if principal.may("owner") else principal.id
 
 

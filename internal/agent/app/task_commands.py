@@ -379,7 +379,7 @@ def stop_task(
 def recall_message(
     stores: Stores, recall: RecallRequest, *, ids: TaskIds, now: str
 ) -> Write[tuple[RecallResult, RecalledRun | None, list[EventRecord]]]:
-    """Undo what a message started, unless it is answered already.
+    """Undo the effects of a message, unless it is answered already.
 
     Messages of others to a run that ends because of it become the next tasks. Returns the running
     run to stop, None if there is none.

@@ -155,7 +155,7 @@ class Subscription:
         yield self._switch_to_live()
 
     async def live(self, sink: LiveSink | None = None) -> AsyncGenerator[list[StreamItem]]:
-        """Yield new events until the feed is closed, those that a sink does not write."""
+        """Yield new events until the feed is closed, except events that a sink writes."""
         while not self._feed.closed:
             if self._index < self._buffer.base:  # overrun: read the log again from the cursor
                 since = self._event_id()

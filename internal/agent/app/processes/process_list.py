@@ -47,7 +47,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> str:
-        """What it does, in words."""
+        """A description of its activity."""
         runs = f"{self.runs} active run" + "s" * (self.runs != 1)
         leads = [f"leads {' and '.join(self.leads)}"] if self.leads else []
         age = f"{max(round(self.lease_age_seconds), 0)} s ago"
@@ -56,7 +56,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessActivity(NamedTuple):
-    """What the processes of a database do: the runs that each executes, and who leads what."""
+    """The activity of the processes of a database: the runs of each, and the leaderships."""
 
     runs: Mapping[str, int]
     leaders: Iterable[tuple[str, str]]
@@ -117,7 +117,7 @@ class ProcessList:
         self._lease_seconds = lease_seconds
 
     async def list_all(self, principal: Principal) -> list[ProcessView]:
-        """Return all processes, those that started first before the others.
+        """Return all processes, the earliest started first.
 
         Raises:
             Forbidden: the principal is not the owner.

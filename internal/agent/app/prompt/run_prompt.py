@@ -31,12 +31,12 @@ _MAX_DIRECT_SECONDS = 0.001
 
 
 class RunPrompt(NamedTuple):
-    """What the model gets before the conversation, in the folder `workspace` (an absolute path).
+    """The model's input before the conversation, in the folder `workspace` (an absolute path).
 
-    `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
-    `problems` are sentences on the files that are not used, and on a model that the provider may
-    not have, `withheld` the tools that exist and that the run does not have. `deferred` are tools
-    that it has and that no request lists. `rules` allow calls.
+    `budget` is the number of tokens left for the conversation, `parts` the numbers that the prompt
+    takes. `problems` are sentences on unused files, and on a model that the provider may not have;
+    `withheld` are the existing tools that the run does not have. `deferred` are tools that it has
+    and that no request lists. `rules` allow calls.
     """
 
     model: str

@@ -1,7 +1,8 @@
-"""The system prompt of a run: what the model reads before the conversation.
+"""The system prompt of a run, which the model reads before the conversation.
 
-Its parts come in this order: who the agent is, the rules, what the profile adds, and last the
-environment, which differs most between runs: a provider caches the longest common beginning.
+Its parts come in this order: the role of the agent, the rules, the addition of the profile, and
+last the environment, which differs most between runs: a provider caches the longest common
+beginning.
 """
 
 from collections.abc import Iterable

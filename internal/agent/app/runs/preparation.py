@@ -44,7 +44,7 @@ MAX_FILTERED = 50
 
 
 class _Stored(NamedTuple):
-    """What the first Turn of a run takes from the database."""
+    """The values that the first Turn of a run takes from the database."""
 
     prompt: RunPrompt
     history: History
@@ -167,7 +167,7 @@ class RunPreparer:
         *,
         is_first: bool,
     ) -> Read["_Stored"]:
-        """Return the prompt, what is stored for a task, and what the model learns of earlier runs.
+        """Return the prompt, the stored values for a task, and the reports of earlier runs.
 
         It is one transaction. The prompt comes first: it decides how much history fits.
         """

@@ -19,9 +19,9 @@ from internal.normal_forms.time_zones import format_moment
 
 
 class Actor(NamedTuple):
-    """A person who views or answers questions through a channel, in a chat ("" for none).
+    """A person who views or answers questions through a channel, in a chat ("" outside of one).
 
-    `writing` says when a text was written that does not name its question.
+    `writing` is the time of a text that does not name its question.
     """
 
     principal: Principal

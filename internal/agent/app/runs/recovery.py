@@ -62,7 +62,7 @@ def backoff(failures: int) -> timedelta:
 
 
 class Recovery:
-    """Requeues orphaned runs, and ends those that cannot continue.
+    """Requeues orphaned runs, and ends runs that cannot continue.
 
     A run that cannot be recovered is logged and tried again the next time, and does not affect the
     others.
