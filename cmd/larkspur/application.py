@@ -1,4 +1,4 @@
-"""The process of a command: implements what `internal.channels.cli` needs of it."""
+"""The process of a command: implements the interface that `internal.channels.cli` needs."""
 
 import asyncio
 import logging
@@ -381,7 +381,7 @@ class Application:
         return server_models(self._load, config, provider)
 
     def lessons(self, config: str | None) -> "LessonAdmin":
-        """Return what model servers have refused.
+        """Return the refusals learned from model servers.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.

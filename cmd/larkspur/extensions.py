@@ -46,7 +46,7 @@ def skill_places(loaded: Loaded) -> list[SkillPlace]:
 def skill_folders(loaded: Loaded) -> list[Path]:
     """Return the folders that commands may read to run the scripts of skills.
 
-    They are those with skills, and those to which links in them lead now.
+    They are the folders with skills, and the current targets of links in them.
     """
     places = skill_places(loaded)
     linked = (folder for place in places for folder in linked_folders(place))
@@ -60,12 +60,12 @@ def open_skills(loaded: Loaded) -> SkillLibrary:
 
 
 def open_skill_reviews(loaded: Loaded, skills: SkillLibrary) -> PinnedSkillReviews:
-    """Return the reviews of skills, with what commands have by the settings."""
+    """Return the reviews of skills, with the means of commands by the settings."""
     return PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS, _command_means(loaded))
 
 
 def _command_means(loaded: Loaded) -> CommandMeans | None:
-    """Return what isolated commands have by the settings; None where that depends on more.
+    """Return the means of isolated commands by the settings; None where they depend on more.
 
     Reads the file of `sandbox.packages`; one that cannot be read counts as empty.
     """

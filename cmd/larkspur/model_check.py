@@ -84,7 +84,7 @@ def _fallback_of(loaded: Loaded, provider: Provider) -> str:
 
 
 def advise(report: AddressReport, loaded: Loaded, provider: Provider) -> str:
-    """Return what to do, with the exact line that sets the address that works."""
+    """Return an advice, with the exact line that sets the working address."""
     if not report.base_url:
         return report.advice
     is_main = provider.name == loaded.settings.llm.provider
@@ -150,13 +150,13 @@ def is_own_address(running: Loaded, loaded: Loaded, provider: Provider) -> bool:
     """Return True if the address in `loaded` is that of this provider, not of another one."""
     origin = loaded.origins.get("llm.base_url", "")
     from_variable = origin == f"environment {provider.base_url_variable}"
-    # with a provider that is named, what is stored as llm.base_url does not count
+    # with a named provider, the stored llm.base_url does not count
     is_stored = origin == _stored(loaded) and provider.name != running.settings.llm.provider
     return from_variable or is_stored or running.settings.llm.provider == provider.name
 
 
 def check_settings(load: Callable[..., Loaded], config: str | None) -> list[Check]:
-    """Check the models of the settings, also if llm.base_url is what makes them unusable."""
+    """Check the models of the settings, also if llm.base_url makes them unusable."""
     try:
         loaded, entered = load(config=config), None
     except ConfigError as error:

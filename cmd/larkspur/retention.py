@@ -7,7 +7,7 @@ from larkspur.services import Services
 
 
 def make_pruner(services: Services, gateway: Gateway) -> Pruner:
-    """Return what removes rows and sessions that are older than the settings allow."""
+    """Return the pruner of rows and sessions that are older than the settings allow."""
     return Pruner(
         services.database,
         services.stores,

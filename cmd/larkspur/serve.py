@@ -555,7 +555,7 @@ async def _check_spare_descriptors() -> None:
 
 
 def _explained(group: ExceptionGroup[Exception]) -> Exception:
-    """Return the error with a sentence for people. What broke because of it is logged."""
+    """Return the error with a sentence for people. The failures that it caused are logged."""
     known, others = group.split((LarkspurError, ConfigError, HomeError, OSError))
     if known is None:
         return group

@@ -528,9 +528,9 @@ async def _open_model(
 async def _open_titler(
     loaded: Loaded, services: Services, lessons: LessonBook
 ) -> AsyncGenerator[SessionTitler | None]:
-    """Open what titles sessions, if the settings name a model for it.
+    """Open the titler of sessions, if the settings name a model for it.
 
-    Its connections are its own and it repeats no request, so that no run waits for it.
+    It has its own connections and repeats no request, so that no run waits for it.
     """
     name, llm = loaded.settings.agent.title_model, loaded.settings.llm
     if not name:

@@ -177,7 +177,7 @@ class SettingsEditor:
         return self._lark_app()
 
     async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
-        """Check an app at Lark without storing it; None is that of the settings."""
+        """Check an app at Lark without storing it; None stands for the app of the settings."""
         _require_owner(principal)
         from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
 
@@ -231,7 +231,7 @@ class SettingsEditor:
         return ProvidersView(default, loaded.provider_origin, tuple(views), self._is_pending)
 
     def _requested(self, make: Callable[[], AddressRequest]) -> AddressRequest:
-        """Return what to try, in the time that a request of the page may take."""
+        """Return the address and key to try, in the time that a request of the page may take."""
         try:
             return make()._replace(seconds=ADDRESS_SECONDS)
         except ConfigError as error:

@@ -1,7 +1,7 @@
 """The length of recordings, from a few parts of the file and without decoding it.
 
-What a damaged or hostile file says is not trusted: every function reads a bounded number of bytes
-and returns None for what cannot be right.
+Damaged and hostile files are not trusted: every function reads a bounded number of bytes and
+returns None for impossible values.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Which files are recordings: by their content, then by their media type."""
+"""Recognition of recordings: by their content, then by their media type."""
 
 import mimetypes
 import os

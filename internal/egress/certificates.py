@@ -15,7 +15,7 @@ _CA_FILES = (
 
 
 def system_certificates() -> ssl.SSLContext | bool:
-    """Return the context of the system's certificates; True if those are OpenSSL's default.
+    """Return the context of the system's certificates; True if they are OpenSSL's default.
 
     `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them. Reads files.
     """

@@ -53,7 +53,7 @@ def explain(error: Exception) -> Failure:
 
 
 def _system_reason(error: OSError) -> str:
-    # the numbers of OpenSSL are others, and those of the resolver are negative
+    # OpenSSL has other numbers, and the resolver has negative ones
     if error.errno is None or error.errno < 0 or isinstance(error, ssl.SSLError):
         return error.strerror or ""
     return os.strerror(error.errno)

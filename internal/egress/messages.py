@@ -1,4 +1,4 @@
-"""A request, a response, why there is none, and the encoding of a form with a file."""
+"""A request, its response or failure, and the encoding of a form with a file."""
 
 import secrets
 from collections.abc import Mapping

@@ -67,7 +67,7 @@ async def try_webhook(webhook: WebhookSettings, poster: SignedPoster, clock: Clo
 async def try_hook(hook: HookSettings, poster: SignedPoster, folder: Path) -> Trial:
     """Ask a hook about an example of its event, as it would be asked in a run.
 
-    The hook reads `test: true`. What it does with the example is its own matter.
+    The hook reads `test: true`, and may do anything with the example.
     """
     begun = time.monotonic()
     try:

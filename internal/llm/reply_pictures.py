@@ -25,7 +25,7 @@ _TOO_LARGE = f"a reply may have {MAX_PICTURE_BYTES // 1024**2} MB of pictures"
 _MAX_URL_CHARACTERS = 2_000
 _NAME_CHARACTERS = 8
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
-# What the bytes are counts, not what the URL says: Gemini labels JPEG as PNG at times.
+# The format of the bytes counts, not the label in the URL: Gemini labels JPEG as PNG at times.
 _KINDS = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png", "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "jpg", "image/jpeg"),

@@ -71,7 +71,7 @@ class OutputPipe:
         """Wait for the rest of the output of a process that has ended.
 
         Raises:
-            Exception: what `on_output` raised.
+            Exception: the exception of `on_output`.
         """
         await asyncio.wait({self._reading}, timeout=_DRAIN_SECONDS)
         if self._reading.done():

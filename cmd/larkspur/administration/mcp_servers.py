@@ -169,7 +169,7 @@ class McpAdmin:
         entry: Mapping[str, Any],
         on_progress: Callable[[int], None],
     ) -> McpInstalled:
-        """Return the entry of an installed server, with what its program needs.
+        """Return the entry of an installed server, with the needs of its program.
 
         Raises:
             ServerFailure: it cannot be installed.
@@ -272,7 +272,7 @@ def _shown(entry: Any) -> str:
 
 
 def _granted(entry: Any) -> list[str]:
-    """Return what an entry that is not checked yet gives its command: it starts before a review."""
+    """Return the permissions of an unchecked entry's command, which starts before a review."""
     if not isinstance(entry, Mapping):
         return []
     granted = []

@@ -43,7 +43,7 @@ def find_unfinished(
 class ChatTask(NamedTuple):
     """A task of a conversation with its newest run and the runs of all subtasks below it.
 
-    `calls_not_run` counts the last calls of those of them that ended without their last calls.
+    `calls_not_run` counts the last calls of the runs that ended without running them.
     """
 
     task: Task
@@ -81,7 +81,7 @@ class KnownMessages(NamedTuple):
 
 
 class Chats:
-    """Reads and writes by chat; who may use them is checked by the channel."""
+    """Reads and writes by chat; the channel checks the rights of the user."""
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database, self._stores = database, stores
@@ -140,7 +140,7 @@ class Chats:
     ) -> list[tuple[Run, Task]]:
         """Return the unfinished runs of the current session of a scope, oldest first.
 
-        With `subtasks` those of subtasks, otherwise all others.
+        With `subtasks` only the runs of subtasks, otherwise all others.
         """
         stores = self._stores
 

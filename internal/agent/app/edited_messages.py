@@ -27,7 +27,7 @@ class MessageEdit(msgspec.Struct, frozen=True):
     """An edit of a message that was assigned to a run.
 
     `row` is the accepted inbox row of the edit. `submission` is the message as it is now, `notice`
-    what a run that works on it is told.
+    the notice for a run that works on it.
     """
 
     row: InboundMessage

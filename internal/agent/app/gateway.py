@@ -376,7 +376,7 @@ class Gateway:
         return await self.queries.task(task_id, principal)
 
     async def rate_answer(self, given: AnswerRating) -> TaskId | None:
-        """Store the rating of a message of a chat; the channel checks who may give it.
+        """Store the rating of a message of a chat; the channel checks the rights of the person.
 
         Returns the task whose feedback changed, None if none did: the message answers no task, or
         the rating is not new.
@@ -560,10 +560,10 @@ class Gateway:
     async def move_session(
         self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
     ) -> MovedSession:
-        """Let a host execute the next task of a session, "" for any.
+        """Let a host execute the next task of a session; "" stands for any host.
 
-        The files that the session has on its host stay there: the next task has those of the newest
-        archive, or none.
+        The files that the session has on its host stay there: the next task has the files of the
+        newest archive, or none.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.

@@ -67,7 +67,7 @@ class SubtaskItem(NamedTuple):
 
 
 class TaskListItem(NamedTuple):
-    """A task in a list, with what its newest run and all subtasks below it used."""
+    """A task in a list, with the spending of its newest run and all subtasks below it."""
 
     task: Task
     summary: TaskSummary
@@ -77,9 +77,9 @@ class TaskListItem(NamedTuple):
 class TaskTree(NamedTuple):
     """A task, its newest run, and all subtasks below it, oldest first.
 
-    What each run used includes all subtasks below it. `artifacts` are the newest versions of
-    the files that they made, oldest first. `calls_not_run` counts the last calls of its newest run
-    if they were not run.
+    The usage of each run includes all subtasks below it. `artifacts` are the newest versions of
+    their files, oldest first. `calls_not_run` counts the last calls of its newest run if they were
+    not run.
     """
 
     task: Task
@@ -93,7 +93,7 @@ class Queries:
     """Reads for channels, limited to the data of a principal. The owner may read everything.
 
     Data of another person is reported as not found. Each method reads one snapshot of the database,
-    so that what it returns was true at one moment.
+    so that its result was true at one moment.
     """
 
     def __init__(self, database: Database, stores: Stores) -> None:
@@ -111,7 +111,7 @@ class Queries:
     async def task_with_run(self, task_id: TaskId, principal: Principal) -> tuple[Task, Run]:
         """Return a task and its newest run at the same moment.
 
-        What the run used includes all subtasks below it.
+        The usage of the run includes all subtasks below it.
 
         Raises:
             NotFound: the task does not exist or belongs to another person.
@@ -129,7 +129,7 @@ class Queries:
     async def run_with_task(self, run_id: RunId, principal: Principal) -> tuple[Task, Run]:
         """Return a run and its task at the same moment.
 
-        What the run used includes all subtasks below it.
+        The usage of the run includes all subtasks below it.
 
         Raises:
             NotFound: the run does not exist or belongs to another person.

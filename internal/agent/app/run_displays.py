@@ -105,8 +105,8 @@ class RunDisplays:
     async def list_unfinished(self, channel: str, *, after: RunId | None = None) -> list[RunId]:
         """Return the unfinished runs that came from chats of a channel.
 
-        With `after`, only those of the session of that run, and none before it has ended. Those of
-        subtasks are left out: they are part of the display of the outermost run.
+        With `after`, only the runs of the session of that run, and none before it has ended. Runs
+        of subtasks are left out: they are part of the display of the outermost run.
         """
         stores = self._stores
 

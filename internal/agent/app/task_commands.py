@@ -436,7 +436,7 @@ def _recall_task(
 def _session_for(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> Write[SessionId]:
-    """Return the session of a submission. The channel checks who may use a scope."""
+    """Return the session of a submission. The channel checks the right to use a scope."""
     channel, scope = submission.channel, submission.scope
     if submission.session_id is not None:
         session = yield from stores.sessions.get(submission.session_id)

@@ -30,7 +30,7 @@ from internal.agent.ports.tools import ToolOutcome
 class Contribution(NamedTuple):
     """Additions to the transaction that stores an ending.
 
-    `before` and `after` are statements before and after those of the run itself. `settle` completes
+    `before` and `after` are statements around the statements of the run itself. `settle` completes
     the last event after them.
     """
 
@@ -138,10 +138,10 @@ class Capability:
         """Return a listener to the durable events of an attempt of a run."""
 
     def contribute(self, _scope: PromptScope, /) -> DraftChange:
-        """Read the files that a new run needs, and return what changes its draft.
+        """Read the files that a new run needs, and return the change of its draft.
 
-        Blocks: it is called in a thread, together with those of other capabilities, or where all
-        folders are on local disks and reading was fast the last time.
+        Blocks: it is called in a thread together with other capabilities, or in the event loop
+        where all folders are on local disks and reading was fast the last time.
 
         Raises:
             LarkspurError: the run cannot be prepared; it fails with this sentence.
@@ -191,8 +191,8 @@ class Capability:
     async def around_call(self, _call: RunCall, call_next: CallNext, /) -> CallReport:
         """Execute a call by `call_next`, and return its report, changed or not.
 
-        What `call_next` raises is passed on: the call waits for people or for tasks, or nothing can
-        be stored any more. A call that fails has a report.
+        Exceptions of `call_next` are passed on: the call waits for people or for tasks, or nothing
+        can be stored any more. A call that fails has a report.
         """
         return await call_next()
 
@@ -212,7 +212,7 @@ class Capability:
         return Contribution()
 
     def committed(self, _run: RunContext, _ending: Ending, /) -> None:
-        """Take note that an ending is stored. Nothing waits for what follows."""
+        """Take note that an ending is stored. Nothing waits for the actions here."""
 
     async def fail(self, _task: Task, /) -> None:
         """Take note that a run failed in another way than by an ending."""

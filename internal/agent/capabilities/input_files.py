@@ -56,7 +56,7 @@ class InputFilesCapability(Capability):
 
 
 def _earlier_words(history: History) -> list[str]:
-    """Return what people wrote, the newest first. The last text of a message follows its files."""
+    """Return the texts of people, newest first. The last text of a message follows its files."""
     messages = history.messages
     texts = ([part.text for part in each.parts if isinstance(part, Text)] for each in messages)
     written = zip(messages, texts, strict=True)

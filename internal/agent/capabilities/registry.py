@@ -64,7 +64,7 @@ class Capabilities:
             yield
 
     def contribute(self, scope: PromptScope) -> list[DraftChange]:
-        """Return what changes the draft of a run, in order. Blocks; see `Capability.contribute`."""
+        """Return the changes of a run's draft, in order. Blocks; see `Capability.contribute`."""
         return [contribute(scope) for contribute in self._contribute]
 
     async def enter(self, run: RunContext) -> None:
@@ -107,7 +107,7 @@ class Capabilities:
             await before(run, turn, calls)
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending) -> Contribution:
-        """Return what all capabilities store together with an ending, in their order."""
+        """Return the contributions of all capabilities to an ending, in their order."""
         found = [await contribute(run, turn, ending) for contribute in self._ending]
         return Contribution(
             tuple(event for each in found for event in each.events),

@@ -192,7 +192,7 @@ class LiveBuffer:
         self._cached_key = (0, 0, 0)
 
     def wake(self) -> None:
-        """Write to the sinks and wake everyone who waits in `changed`."""
+        """Write to the sinks and wake all subscribers that wait in `changed`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

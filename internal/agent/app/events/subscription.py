@@ -177,7 +177,7 @@ class Subscription:
         return sink.is_ready and not is_behind
 
     async def _backlog(self) -> AsyncGenerator[list[StreamItem]]:
-        """Yield pages of the log until there are no more and the buffer covers what follows."""
+        """Yield pages of the log until there are no more and the buffer covers later events."""
         while True:
             index = self._buffer.end  # before the read: later events are in the buffer
             page = await self._page()

@@ -424,7 +424,7 @@ class QueuedListener:
 
 
 def _reject(batch: list[_Entry], failure: LeaseLost | StoreError) -> None:
-    """Raise the failure to those who wait for entries."""
+    """Raise the failure in all callers that wait for entries."""
     for entry in batch:
         if entry.stored is not None and not entry.stored.done():
             entry.stored.set_exception(failure)

@@ -66,7 +66,7 @@ class ChangeRecorder:
     ) -> None:
         """Take the state of the workspace before calls that may change files.
 
-        Before those that change only files which they name, no other file is read.
+        Before calls that change only the files which they name, no other file is read.
         """
         known = context.files
         changing = [call for call in calls if _may_change(config, call.name)]

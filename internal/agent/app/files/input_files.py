@@ -107,7 +107,7 @@ class _Message(NamedTuple):
 class InputFiles:
     """Puts the files of a message into the session's input folder and describes them to the model.
 
-    What a chat service still has is fetched first.
+    Files that a chat service still has are fetched first.
 
     A file has the same name there after a second preparation; a name that is used by other bytes
     gets a number.

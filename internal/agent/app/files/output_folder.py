@@ -128,7 +128,7 @@ class _Scanner:
         except OSError as error:
             self.ignored[path] = _reason(error)
             return
-        # not the time of the content, which programs set, such as those that unpack archives
+        # not the time of the content, which programs set, such as archivers
         if status.st_ctime_ns < self._since_ns:
             return
         if reason := _unsuitable(status):

@@ -271,7 +271,7 @@ class SessionFiles:
     async def remove_unused(self) -> None:
         """Remove the files of deleted sessions and uploads that expired, within some seconds.
 
-        A failure is logged. What is left is removed by the next call.
+        A failure is logged, and the next call removes the rest.
         """
         try:
             async with asyncio.timeout(REMOVAL_TIMEOUT_SECONDS):

@@ -42,7 +42,7 @@ class UnusedPart(NamedTuple):
 
 
 class UnusedFiles:
-    """Removes the files of deleted sessions, expired uploads, and what killed processes left.
+    """Removes the files of deleted sessions, expired uploads, and the rest of killed processes.
 
     A file is removed while nothing becomes available in the store, after the database was asked
     whether anything uses it. It may be called at any time, by several processes at once, and be

@@ -245,7 +245,7 @@ class WorkspaceKeeper:
 
 
 def _left_out(packed: PackedWorkspace) -> list[Notice]:
-    """Return the event that names what an archive does not contain, if there is something."""
+    """Return the event that names the parts left out of an archive, if there are any."""
     if not packed.left_out:
         return []
     named = ", ".join(packed.left_out[:_MAX_NAMED])

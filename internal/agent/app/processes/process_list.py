@@ -1,4 +1,4 @@
-"""The list of the gateways and workers of a database, with what each of them does."""
+"""The list of the gateways and workers of a database, with the activity of each."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -71,7 +71,7 @@ def view_processes(
     lease_seconds: float,
     now: datetime,
 ) -> list[ProcessView]:
-    """Return the entries with what their processes do at a time."""
+    """Return the entries with the activity of their processes at a time."""
     leaders = list(activity.leaders)
     views = []
     for each in entries:
@@ -99,7 +99,7 @@ class ProcessList:
     """The gateways and workers of the database, seen from this process.
 
     Args:
-        processes: those of this machine.
+        processes: the processes of this machine.
         lease_seconds: the length of a lease, which is the same for all processes.
     """
 

@@ -127,7 +127,7 @@ class RunPromptBuilder:
     def _read_files(
         self, scope: PromptScope, find_workspace: Callable[[], str]
     ) -> tuple[PromptScope, list[DraftChange]]:
-        """Return the scope with its workspace, and what capabilities found in files. Blocks."""
+        """Return the scope with its workspace, and the capabilities' findings in files. Blocks."""
         began = time.thread_time()
         scope = scope._replace(workspace=find_workspace())
         changes = self._capabilities.contribute(scope)
@@ -176,9 +176,9 @@ class RunPromptBuilder:
         )
 
     def _known(self, *, delegates: bool, in_group: bool) -> list[ToolSpec]:
-        """Return the tools that are offered.
+        """Return the offered tools.
 
-        Those that create tasks are left out if the run may not, and those of group chats elsewhere.
+        Tools that create tasks are left out if the run may not, and tools of group chats elsewhere.
         """
         left_out = frozenset[str]() if delegates else DELEGATION_TOOLS
         offered = (each for each in self._tools.specs() if in_group or not each.only_in_groups)

@@ -89,7 +89,7 @@ def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
 
 
 def _outside_rule(policy: Policy, sandbox: SandboxCapabilities) -> str:
-    """Return what commands see besides the workspace, as a part of a list."""
+    """Return the places outside the workspace that commands see, as a part of a list."""
     rules = map(split_rule, policy.allow)
     paths = [path for tool, path in rules if tool in {READ_OUTSIDE, WRITE_OUTSIDE} and path]
     names = ", ".join((*sandbox.read_only, *paths))

@@ -61,7 +61,7 @@ class Pruner:
         self._workspaces = workspaces
 
     async def count(self) -> list[Pruned]:
-        """Return what `prune` would remove now. Changes nothing."""
+        """Count the items that `prune` would remove now. Changes nothing."""
         return await self._visit(removes=False)
 
     async def prune(self) -> list[Pruned]:

@@ -143,7 +143,7 @@ class RunCompleter:
     async def _close_unfinished_work(
         self, context: RunContext, turn: Turn | None, step: _LastStep
     ) -> None:
-        """Close what an attempt leaves open, besides the calls that run again."""
+        """Close the work that an attempt leaves open, besides the calls that run again."""
         kept = frozenset[str]()
         match step:
             case Pause(question=question) if question.kind == "recovery":  # as after a crash

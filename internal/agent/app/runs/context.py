@@ -162,5 +162,5 @@ async def stage(
 
 
 def describe_error(error: Exception) -> str:
-    """Return the sentence of an error for people; the log has what others say."""
+    """Return the sentence of an error for people; unexpected errors have a fixed one."""
     return str(error) if isinstance(error, LarkspurError) else INTERNAL_ERROR

@@ -527,7 +527,7 @@ class ReactEngine:
     async def _review_calls(
         self, context: RunContext, turn: Turn, parts: Sequence[Part]
     ) -> Mapping[str, HookOutcome]:
-        """Return what capabilities decide about the calls of a reply that can be executed."""
+        """Return the decisions of capabilities about the executable calls of a reply."""
         if not self._capabilities.reviews_calls or turn.closing_reason is not None:
             return {}
         known = ((call, turn.config.tool(call.name)) for call in turn.identify_calls(parts))
@@ -572,8 +572,8 @@ class ReactEngine:
     ) -> ModelResponse:
         """Request a reply; if the provider refuses the context, retry with less.
 
-        A context that is too long is shortened once. What a content filter may have refused is left
-        out step by step, down to the task.
+        A context that is too long is shortened once. Parts that a content filter may have refused
+        are left out step by step, down to the task.
         """
         limits = self._book.limits(turn.config.model)
         budget = _message_budget(limits, turn, limits.max_output_tokens)

@@ -96,7 +96,7 @@ class RunResult(msgspec.Struct, frozen=True):
     """The end of a run, its messages for the session, and its usage by model.
 
     A `silent` run sends no reply to its chat. `told` are the subtasks whose ends it knows. `by` and
-    `via` identify who stopped it; `is_recalled`: by recalling its message.
+    `via` identify the person who stopped it; `is_recalled`: by recalling its message.
     """
 
     end: RunEnd
@@ -300,7 +300,7 @@ def end_idle_run(
 
 
 def with_totals(stores: Stores, run: Run, event: Event) -> Read[Event]:
-    """Return the last event of a run, whose end is stored, with what its subtasks used too.
+    """Return the last event of a run, whose end is stored, with the usage of its subtasks.
 
     The end of a subtask has the totals of the runs above it.
     """
@@ -437,7 +437,7 @@ def summarize(
 def end_events(
     run: Run, result: RunResult, turn: Turn | None, outcome: TurnOutcome
 ) -> tuple[LifecycleUpdated, ResultFinal | ResultCancelled]:
-    """Return the last two events of a run, without what its subtasks used; see `with_totals`."""
+    """Return the last two events of a run, without the usage of its subtasks; see `with_totals`."""
     end = result.end
     duration_ms = milliseconds_between(run.started, end.ended) if run.started else 0
     cost = UNSET if end.cost is None else end.cost
@@ -475,8 +475,8 @@ def queue_undelivered_messages(
 ) -> Write[list[EventRecord]]:
     """Make the steering that a run has not read the next tasks of its session, one per person.
 
-    What was written to a subtask continues its outermost task. What the run has not read of its
-    subtasks is told again; see `_settle_subtasks`.
+    Messages to a subtask continue its outermost task. Reports of subtasks that the run has not read
+    are sent again; see `_settle_subtasks`.
     """
     if run.subtask is not None:
         task = (yield from stores.tasks.get(run.subtask.root_task_id)) or task

@@ -55,7 +55,7 @@ class _Stored(NamedTuple):
 
 
 class PreparedTurn(NamedTuple):
-    """A new Turn, what to report of it, and whether messages wait for it."""
+    """A new Turn, the events of its preparation, and whether messages wait for it."""
 
     turn: Turn
     events: list[Event]

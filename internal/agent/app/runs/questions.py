@@ -1,4 +1,4 @@
-"""Questions: who may see and answer them, and how they are closed."""
+"""Questions: the rights to see and answer them, and their closing."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Actor(NamedTuple):
 
 
 def can_view(question: QuestionRecord, actor: Actor) -> bool:
-    """Return True for the owner, for who submitted the task, and inside the task's chat."""
+    """Return True for the owner, for the submitter of the task, and inside the task's chat."""
     principal = actor.principal
     in_chat = bool(question.chat) and question.chat == actor.chat
     return principal.may("owner") or principal.id == question.principal or in_chat

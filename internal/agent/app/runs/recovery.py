@@ -162,7 +162,7 @@ class Recovery:
     async def fail(self, run: Run, outcome: TurnOutcome) -> None:
         """End a run that cannot continue, unless another process has resumed it.
 
-        What it did is kept as far as it can be read and stored.
+        Its work is kept as far as it can be read and stored.
 
         Raises:
             StoreError: the end cannot be stored.

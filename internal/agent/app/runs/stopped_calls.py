@@ -49,7 +49,7 @@ def close_call(
 ) -> ToolCompleted:
     """Return the event that closes a call without a result. Blocks.
 
-    `started` is when the call began (RFC 3339). Its error is what the model reads.
+    `started` is the time at which the call began (RFC 3339). Its error is the text for the model.
     """
     kept = outputs.read(run_id, call_id)
     if kept is None:

@@ -81,7 +81,7 @@ class InstructionBlock(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Where it is from, in words."""
+        """A description of its source."""
         match self.source:
             case "owner":
                 return "the owner of Larkspur"
