@@ -44,10 +44,10 @@ class ReplyPictures:
         self._size = 0
 
     def add(self, piece: object) -> str:
-        """Take a picture and return the line that stands at its place in the text.
+        """Take a picture and return the line that replaces it in the text.
 
         It is "" if the reply has the same picture already: some servers send it once more at the
-        end. What cannot be kept is counted, and its line says why.
+        end. A picture that cannot be kept is counted, and its line says why.
         """
         line = f"[picture: {self._take(_url_in(piece))}]"
         if line in self._lines:

@@ -194,7 +194,7 @@ class WrittenCalls:
         self._length = len(self._held)
 
     def _scan(self) -> str:
-        """Return the text before the next call that is not decided, and read those before it."""
+        """Return the text before the next undecided call, and read the calls before it."""
         shown: list[str] = []
         while self._form is not None or self._find(shown):
             decided = self._judge()

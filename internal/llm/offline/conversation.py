@@ -66,7 +66,7 @@ class Conversation:
 
     @staticmethod
     def read_rules() -> None:
-        """Read what every conversation needs, if that was not done yet."""
+        """Read the rules of every conversation, if that was not done yet."""
         preload_catalog()
 
     def reply(self) -> Iterator[Part]:

@@ -84,7 +84,7 @@ def read_recording(path: Path) -> Recording:
 class RecordedModel(OfflineModel):
     """The demo model with a recording.
 
-    A request of the recording gets its replies; all others get those of the demo model.
+    A request of the recording gets its replies; all others get replies of the demo model.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -28,7 +28,7 @@ class SkillAdministration:
         self._reviews = reviews
 
     async def list_all(self, principal: Principal) -> list[SkillSummary]:
-        """Return all skills. What names paths of the machine is for the owner only."""
+        """Return all skills. Paths of the machine are for the owner only."""
         found = await asyncio.to_thread(self._reviews.list_all)
         if principal.may("owner"):
             return found
