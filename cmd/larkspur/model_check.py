@@ -84,7 +84,7 @@ def _fallback_of(loaded: Loaded, provider: Provider) -> str:
 
 
 def advise(report: AddressReport, loaded: Loaded, provider: Provider) -> str:
-    """Return an advice, with the exact line that sets the working address."""
+    """Return advice, with the exact line that sets the working address."""
     if not report.base_url:
         return report.advice
     is_main = provider.name == loaded.settings.llm.provider

@@ -505,7 +505,7 @@ def _working_host(
 
 
 def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
-    """Return the tasks, started by people, to which these runs and runs of subtasks belong."""
+    """Return the outermost tasks of these runs, which people started."""
     ids = (run.task_id if run.subtask is None else run.subtask.root_task_id for run in runs)
     return tuple(dict.fromkeys(ids))
 

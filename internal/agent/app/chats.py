@@ -53,7 +53,7 @@ class ChatTask(NamedTuple):
 
 
 def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
-    """Return the task, written by a person, that another one is a subtask or a report of."""
+    """Return the person's task behind a subtask or a report."""
     while above := task.parent_task_id or next(iter(task.reports), None):
         found = yield from stores.tasks.get(above)
         if found is None:

@@ -36,7 +36,7 @@ class PromptSection(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The beginning of the first user message of every request, with the parts of its tokens."""
+    """The beginning of the first user message of every request, with its context parts."""
 
     text: str = ""
     parts: tuple[ContextPart, ...] = ()

@@ -199,7 +199,7 @@ class ReplyStream:
         await self._emit(*partials)
 
     async def tell(self, left_out: RequestLoss) -> None:
-        """Report parts left out for the model to people; once, also if the request repeats."""
+        """Report a part left out for the model; once, also if the request is repeated."""
         if left_out not in self._told:
             self._told.add(left_out)
             what, count, name = astuple(left_out)

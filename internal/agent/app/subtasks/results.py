@@ -1,4 +1,4 @@
-"""Results: the results of subtasks, with the files of the subtasks below them."""
+"""Results of subtasks, with the files of the subtasks below them."""
 
 from collections.abc import Iterable
 
