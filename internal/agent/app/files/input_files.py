@@ -131,7 +131,7 @@ class InputFiles:
     async def add(
         self, session_id: SessionId, workspace: str, attachments: Sequence[Attachment]
     ) -> list[MessageFile]:
-        """Return the files as parts of a message; an unusable file becomes the reason.
+        """Return the files as parts of a message; an unusable one is replaced by the reason.
 
         Raises:
             StoreUnavailable: the store cannot be used now.

@@ -42,7 +42,7 @@ class UnusedPart(NamedTuple):
 
 
 class UnusedFiles:
-    """Removes the files of deleted sessions, expired uploads, and the rest of killed processes.
+    """Removes the files of deleted sessions, expired uploads, and leftovers of killed processes.
 
     A file is removed while nothing becomes available in the store, after the database was asked
     whether anything uses it. It may be called at any time, by several processes at once, and be
@@ -73,7 +73,7 @@ class UnusedFiles:
         self._clock = clock
 
     async def remove_released(self) -> None:
-        """Remove files that the database marks as unused, and the rest of unfinished uploads.
+        """Remove files that the database marks as unused, and leftovers of unfinished uploads.
 
         A failure with one file is logged; the next call tries again.
 
