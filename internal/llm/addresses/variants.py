@@ -27,7 +27,7 @@ _ANTHROPIC_PATHS = ("", "/anthropic", "/api/anthropic", "/api")
 
 
 class Place(NamedTuple):
-    """The parts of an address. `port` is None for the default port of the scheme."""
+    """The parts of an address. A `port` of None is the default of the scheme."""
 
     scheme: str
     host: str
