@@ -1,4 +1,4 @@
-"""The process of a command: implements what `internal.channels.cli` needs of it."""
+"""The process of a command: implements the interface that `internal.channels.cli` needs."""
 
 import asyncio
 import logging
@@ -136,7 +136,7 @@ def _memory_transport(
 
 
 def describe_error(error: Exception) -> CliExit | None:
-    """Return the exit code and message of an expected error, None for an unexpected one."""
+    """Return the exit code and message of an expected error, None if it is unexpected."""
     match error:
         case ConfigError() | HomeError() | ModelKeyRejected() | StoreCorrupt():
             return CliExit(CONFIG, str(error))
@@ -295,7 +295,7 @@ class Application:
         return check_settings(self._load, config)
 
     def check_dead_letters(self, config: str | None) -> list[Check]:
-        """Return a check that counts what was given up; none if that is nothing or not known.
+        """Return a check with the count of dead letters; an empty list if it is zero or unknown.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
@@ -381,7 +381,7 @@ class Application:
         return server_models(self._load, config, provider)
 
     def lessons(self, config: str | None) -> "LessonAdmin":
-        """Return what model servers have refused.
+        """Return the refusals learned from model servers.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
@@ -401,7 +401,7 @@ class Application:
         return list(self.lessons(config).checks())
 
     def profiles(self, config: str | None) -> list[ListedProfile]:
-        """Return the profiles, also those that cannot be used."""
+        """Return the profiles, unusable ones included."""
         from larkspur.profile_list import list_profiles  # noqa: PLC0415 - only for this
 
         return list(list_profiles(self._load(config=config)))
@@ -411,7 +411,7 @@ class Application:
         return open_trust(self._load(config=config)).trust(str(path.resolve()), content)
 
     def skills(self, config: str | None) -> "SkillAdmin":
-        """Return the skills, those that are shipped included.
+        """Return the skills, shipped ones included.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
@@ -472,7 +472,7 @@ class Application:
         profile: str | None = None,
         skills: Sequence[str] | None = None,
     ) -> FolderPrompt:
-        """Return what the model gets before a task in a folder.
+        """Return the prompt before a task in a folder.
 
         Raises:
             LarkspurError, ConfigError, HomeError: the services cannot be opened, or the profile or

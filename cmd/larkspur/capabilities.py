@@ -54,7 +54,7 @@ def make_capabilities(
     )
     return Capabilities(
         (
-            # the outermost around a call: what it notes is stored with the result
+            # the outermost around a call: its notes are stored with the result
             SubtasksCapability(services.stores, services.clock),
             HooksCapability(services.hooks, run_services),
             BackgroundCommandsCapability(services.commands),

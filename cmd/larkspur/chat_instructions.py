@@ -5,7 +5,7 @@ from larkspur.services import Services
 
 
 def make_chat_instructions(services: Services) -> ChatInstructions:
-    """Return what finds the instructions of chats."""
+    """Return the reader of the instructions of chats."""
     return ChatInstructions(
         services.database,
         services.stores,

@@ -32,7 +32,7 @@ SKILLS_FOLDER = "skills"
 
 
 def skill_places(loaded: Loaded) -> list[SkillPlace]:
-    """Return the folders with skills: the owner's, the shipped one, and those of the settings."""
+    """Return the folders with skills: the owner's, the shipped one, and the configured ones."""
     return [
         SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
         SkillPlace(shipped_skills(), "shipped"),
@@ -46,7 +46,7 @@ def skill_places(loaded: Loaded) -> list[SkillPlace]:
 def skill_folders(loaded: Loaded) -> list[Path]:
     """Return the folders that commands may read to run the scripts of skills.
 
-    They are those with skills, and those to which links in them lead now.
+    They are the folders with skills, and the current targets of links in them.
     """
     places = skill_places(loaded)
     linked = (folder for place in places for folder in linked_folders(place))
@@ -54,18 +54,18 @@ def skill_folders(loaded: Loaded) -> list[Path]:
 
 
 def open_skills(loaded: Loaded) -> SkillLibrary:
-    """Return the skills of all places; those of the owner take precedence."""
+    """Open the skills of all places; the owner's take precedence."""
     reserved = [spec.name for spec in TOOL_SPECS]
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
 def open_skill_reviews(loaded: Loaded, skills: SkillLibrary) -> PinnedSkillReviews:
-    """Return the reviews of skills, with what commands have by the settings."""
+    """Return the reviews of skills, with the means of commands by the settings."""
     return PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS, _command_means(loaded))
 
 
 def _command_means(loaded: Loaded) -> CommandMeans | None:
-    """Return what isolated commands have by the settings; None where that depends on more.
+    """Return the means of isolated commands by the settings; None where they depend on more.
 
     Reads the file of `sandbox.packages`; one that cannot be read counts as empty.
     """

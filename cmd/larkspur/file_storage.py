@@ -1,4 +1,4 @@
-"""Where files are: the store of attachments, and what a host shares with others."""
+"""The locations of files: the store of attachments, and the files that hosts share."""
 
 import asyncio
 import hashlib
@@ -116,7 +116,7 @@ def make_worktree_applier(
     stores: Stores,
     clock: Clock,
 ) -> WorktreeApplier:
-    """Return what applies the changes of subtasks to the folders of their creators."""
+    """Return the applier of the changes of subtasks to the folders of their creators."""
     return WorktreeApplier(
         database,
         stores,
@@ -201,7 +201,7 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 
 
 def folders_elsewhere(loaded: Loaded) -> list[Path]:
-    """Return what is of Larkspur and by the settings outside of its home folder."""
+    """Return the paths of Larkspur that the settings place outside of its home folder."""
     home, workspaces = loaded.home, open_workspaces(loaded)
     names = (VERSIONS_FOLDER, MARKER_FILE, "instructions.json", "instructions.lock")
     folders = [
@@ -213,7 +213,7 @@ def folders_elsewhere(loaded: Loaded) -> list[Path]:
 
 
 def private_places(loaded: Loaded) -> PrivatePlaces:
-    """Return what no command sees but the folders of its own session."""
+    """Return the places hidden from commands, except the folders of their own session."""
     hidden = (loaded.home, *own_files(loaded), *folders_elsewhere(loaded))
     installed = (packages_folder(loaded), loaded.home / PACKAGES_FOLDER)
     return PrivatePlaces(hidden, (*open_workspaces(loaded).roots, *installed))
@@ -253,7 +253,7 @@ def open_workspaces(loaded: Loaded) -> Workspaces:
 
 
 def changes_folder(loaded: Loaded) -> Path:
-    """Return where it is recorded what runs change in workspaces."""
+    """Return the folder with the records of changes by runs in workspaces."""
     return loaded.home / "workspace-changes"
 
 
@@ -289,7 +289,7 @@ async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str
 
 
 def _shared_parts(loaded: Loaded, attachments: Attachments) -> list[StoragePart]:
-    """Return what this host shares with the others."""
+    """Return the parts of storage that this host shares with the others."""
     settings = loaded.settings
     parts = [
         StoragePart(
@@ -348,7 +348,7 @@ async def working_host(
     supervisor: Supervisor,
     is_terminal: bool = False,
 ) -> AsyncGenerator[SharedStorage]:
-    """Check what this host shares with others, and do in a block what one of several does.
+    """Check the storage shared with other hosts, and do the work of one of them in a block.
 
     A terminal serves nobody: its home folder may be another one than those of gateways.
 

@@ -1,7 +1,7 @@
 """Entry point of `larkspur`.
 
 Imports are inside the functions: `--version`, `--help` and a one-shot task through a running
-gateway must not import what only the other commands need.
+gateway must not import modules that only the other commands need.
 """
 # ruff: noqa: PLC0415 - see the docstring; architecture.md allows it here
 

@@ -24,7 +24,7 @@ _PLACEHOLDER = "http://address.invalid"
 
 
 async def check_models(loaded: Loaded, entered: str | None = None) -> list[Check]:
-    """Try the address and key of the model, and those of its fallbacks' other providers.
+    """Try the address and key of the model, and of its fallbacks' other providers.
 
     `entered` is the address as it was entered, if the settings cannot have it.
     """
@@ -58,7 +58,7 @@ async def _check(loaded: Loaded, provider: Provider, entered: str | None) -> Che
 
 
 def describe_window(model: str, used: int, listed: Mapping[str, int]) -> tuple[str, str]:
-    """Return what is known of the context window of a model, and what to set; "" for nothing.
+    """Return a note on a model's context window, and the setting to change; "" for nothing.
 
     Args:
         model: its name.
@@ -84,7 +84,7 @@ def _fallback_of(loaded: Loaded, provider: Provider) -> str:
 
 
 def advise(report: AddressReport, loaded: Loaded, provider: Provider) -> str:
-    """Return what to do, with the exact line that sets the address that works."""
+    """Return advice, with the exact line that sets the working address."""
     if not report.base_url:
         return report.advice
     is_main = provider.name == loaded.settings.llm.provider
@@ -127,7 +127,7 @@ def request_for(
     key: str = "",
     address: str = "",
 ) -> AddressRequest:
-    """Return the address and key of any provider, with what a person entered in their place.
+    """Return the address and key of any provider, replaced by the entered ones.
 
     Raises:
         ConfigError: the settings are not valid with this provider.
@@ -150,13 +150,13 @@ def is_own_address(running: Loaded, loaded: Loaded, provider: Provider) -> bool:
     """Return True if the address in `loaded` is that of this provider, not of another one."""
     origin = loaded.origins.get("llm.base_url", "")
     from_variable = origin == f"environment {provider.base_url_variable}"
-    # with a provider that is named, what is stored as llm.base_url does not count
+    # with a named provider, the stored llm.base_url does not count
     is_stored = origin == _stored(loaded) and provider.name != running.settings.llm.provider
     return from_variable or is_stored or running.settings.llm.provider == provider.name
 
 
 def check_settings(load: Callable[..., Loaded], config: str | None) -> list[Check]:
-    """Check the models of the settings, also if llm.base_url is what makes them unusable."""
+    """Check the models of the settings, also if llm.base_url makes them unusable."""
     try:
         loaded, entered = load(config=config), None
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""The list of known models, with what the settings say about them."""
+"""The list of known models, with the settings that apply to them."""
 
 from collections.abc import Iterator
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What the model gets before a task in a folder: system prompt, instructions and tools."""
+"""The prompt before a task in a folder: system prompt, instructions and tools."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,9 +36,10 @@ def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
 async def make_prompt(
     loaded: Loaded, folder: Path, profile: str | None, skills: Sequence[str] | None
 ) -> FolderPrompt:
-    """Return what the model gets before a task of the owner in a folder.
+    """Return the prompt before a task of the owner in a folder.
 
-    `profile` and `skills` are the task's; None for those of the settings and the profile.
+    `profile` and `skills` belong to the task; None stands for the values of the settings and the
+    profile.
 
     Raises:
         LarkspurError: the database or the sandbox cannot be used, or the profile or a skill does

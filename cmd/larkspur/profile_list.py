@@ -15,7 +15,7 @@ from larkspur.task_defaults import open_profiles
 
 
 def list_profiles(loaded: Loaded) -> Iterator[ListedProfile]:
-    """Yield the profiles by name, also those that cannot be used, and those that are missing."""
+    """Yield the profiles by name, unusable and missing ones included."""
     library = open_profiles(loaded.home, make_model_book(loaded.settings.llm))
     used = loaded.settings.agent.profile
     known = {source.name for source in library.sources()}

@@ -1,4 +1,4 @@
-"""What builds the prompts of runs, with the services that it needs."""
+"""The builder of the prompts of runs, with its services."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ def make_prompt_builder(
     capabilities: Capabilities,
     lessons: LessonBook | None = None,
 ) -> RunPromptBuilder:
-    """Return what builds the prompts of runs. `lessons` say how many tools a model takes."""
+    """Return the builder of the prompts of runs. `lessons` say how many tools a model takes."""
     book, provider = lessons or LessonBook(), services.settings.llm.provider
     return RunPromptBuilder(
         tools,

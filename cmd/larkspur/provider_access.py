@@ -31,7 +31,7 @@ def key_origin(loaded: Loaded, provider: Provider) -> str:
 
 
 def stored_origin(loaded: Loaded) -> str:
-    """Return how the settings name the file of what is stored."""
+    """Return the path of the settings file, as the origin of stored values."""
     return str(loaded.home / home.SETTINGS_FILE)
 
 

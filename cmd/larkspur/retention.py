@@ -1,4 +1,4 @@
-"""How long rows and sessions are kept, from the settings."""
+"""Retention of rows and sessions, from the settings."""
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
@@ -7,7 +7,7 @@ from larkspur.services import Services
 
 
 def make_pruner(services: Services, gateway: Gateway) -> Pruner:
-    """Return what removes rows and sessions that are older than the settings allow."""
+    """Return the pruner of rows and sessions that are older than the settings allow."""
     return Pruner(
         services.database,
         services.stores,

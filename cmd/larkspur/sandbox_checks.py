@@ -1,4 +1,4 @@
-"""The checks of the sandbox for `larkspur doctor`: what holds in it, and what it can do."""
+"""Checks of the sandbox for `larkspur doctor`: its restrictions and its capabilities."""
 
 import asyncio
 import tempfile
@@ -49,7 +49,7 @@ def check_sandbox(loaded: Loaded) -> list[Check]:
 
 
 def describe_capabilities(able: SandboxCapabilities) -> Iterator[str]:
-    """Yield sentences about what a sandbox can do."""
+    """Yield sentences about the capabilities of a sandbox."""
     if able.isolated:
         yield _isolation(able)
     yield _network(able)
@@ -83,7 +83,7 @@ def _network(able: SandboxCapabilities) -> str:
 
 
 def _walls(found: Inspection, broken: CheckState) -> Iterator[Check]:
-    """Yield what the probe has found out about a sandbox."""
+    """Yield the findings of the probe about a sandbox."""
     name = f"sandbox {found.provider}"
     if found.missing:
         yield Check(name, broken, found.missing)

@@ -177,7 +177,7 @@ def serve(
 
 
 def work(source: SettingsSource) -> int:
-    """Execute runs beside gateways until a signal, then return 0. The signals are those of `serve`.
+    """Execute runs beside gateways until a signal, then return 0. Signals act as in `serve`.
 
     Raises:
         LarkspurError, ConfigError, HomeError: the worker cannot start or continue.
@@ -532,9 +532,9 @@ def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
 
 
 def _end_start(services: GatewayServices) -> None:
-    """Read what the first run needs soon, and let garbage be collected after a while.
+    """Schedule the preload for the first run, and enable garbage collection after a while.
 
-    What is there now is never looked through.
+    Objects that exist now are never scanned.
     """
     loop = asyncio.get_running_loop()
     loop.call_later(PRELOAD_DELAY_SECONDS, services.preload)
@@ -543,7 +543,7 @@ def _end_start(services: GatewayServices) -> None:
 
 
 def _enable_garbage_collection() -> None:
-    """Collect garbage from now on, among what is created from now on."""
+    """Collect garbage from now on, among objects created from now on."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -555,7 +555,7 @@ async def _check_spare_descriptors() -> None:
 
 
 def _explained(group: ExceptionGroup[Exception]) -> Exception:
-    """Return the error with a sentence for people. What broke because of it is logged."""
+    """Return the error with a sentence for people. The failures that it caused are logged."""
     known, others = group.split((LarkspurError, ConfigError, HomeError, OSError))
     if known is None:
         return group
@@ -596,7 +596,7 @@ def _web_services(
 
 
 def _models(loaded: Loaded) -> ModelsView:
-    """Return the known models; tasks can use those of the provider of the settings."""
+    """Return the known models; tasks can use the models of the configured provider."""
     llm = loaded.settings.llm
     views = (
         ModelView(

@@ -448,7 +448,7 @@ async def open_gateway(
 
 
 def _preload(services: Services, model: RetryingModel) -> None:
-    """Start reading in the background what the first run needs."""
+    """Start to preload the needs of the first run in the background."""
 
     def read_files() -> None:
         len(services.defaults.profiles)
@@ -505,7 +505,7 @@ def _working_host(
 
 
 def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
-    """Return the tasks that people started of which these are runs or runs of subtasks."""
+    """Return the outermost tasks of these runs, which people started."""
     ids = (run.task_id if run.subtask is None else run.subtask.root_task_id for run in runs)
     return tuple(dict.fromkeys(ids))
 
@@ -528,9 +528,9 @@ async def _open_model(
 async def _open_titler(
     loaded: Loaded, services: Services, lessons: LessonBook
 ) -> AsyncGenerator[SessionTitler | None]:
-    """Open what titles sessions, if the settings name a model for it.
+    """Open the titler of sessions, if the settings name a model for it.
 
-    Its connections are its own and it repeats no request, so that no run waits for it.
+    It has its own connections and repeats no request, so that no run waits for it.
     """
     name, llm = loaded.settings.agent.title_model, loaded.settings.llm
     if not name:
@@ -564,7 +564,7 @@ def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
 
 
 def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
-    """Return the defaults of tasks with what the sandbox allows."""
+    """Return the defaults of tasks with the isolation that the sandbox allows."""
     defaults, wanted = services.defaults, services.settings.tools.permission_mode
     able = sandbox.capabilities
     mode = Mode.RUN if able.isolated and wanted == "auto" else Mode.ASK

@@ -177,7 +177,7 @@ class SettingsEditor:
         return self._lark_app()
 
     async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
-        """Check an app at Lark without storing it; None is that of the settings."""
+        """Check an app at Lark without storing it; None stands for the app of the settings."""
         _require_owner(principal)
         from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
 
@@ -231,7 +231,7 @@ class SettingsEditor:
         return ProvidersView(default, loaded.provider_origin, tuple(views), self._is_pending)
 
     def _requested(self, make: Callable[[], AddressRequest]) -> AddressRequest:
-        """Return what to try, in the time that a request of the page may take."""
+        """Return the address and key to try, in the time that a request of the page may take."""
         try:
             return make()._replace(seconds=ADDRESS_SECONDS)
         except ConfigError as error:
@@ -317,7 +317,7 @@ async def _ask_model(provider: Provider, llm: LlmSettings, name: str) -> Finding
 
 
 def _left_out(access: ModelAccess) -> str:
-    """Return what was left out around what a person entered, or ""."""
+    """Return sentences about the parts removed from the entered values, or ""."""
     sentences = (
         clean_key(access.key).sentence("the key"),
         clean_address(access.base_url).sentence("the address"),
@@ -326,7 +326,7 @@ def _left_out(access: ModelAccess) -> str:
 
 
 def _used_settings(loaded: Loaded) -> Settings:
-    """Return the settings without those that the gateway does not use or that no change affects."""
+    """Return the settings without unused ones and without the ones that no change affects."""
     settings, llm = loaded.settings, loaded.settings.llm
     used = {one.partition(":")[0] for one in llm.fallbacks}
     keys = {name: key for name, key in llm.keys.items() if name in used}

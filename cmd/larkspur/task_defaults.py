@@ -32,7 +32,7 @@ TOOL_SPECS = (
 
 
 def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:
-    """Return the shipped profiles, and those of the home folder."""
+    """Open the shipped profiles and the profiles of the home folder."""
     tools = [spec.name for spec in TOOL_SPECS]
     return ProfileLibrary([home / "profiles"], tools, book.doubt, shipped_folder())
 
@@ -84,7 +84,7 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
 
 
 def tool_targets() -> ToolTargets:
-    """Return what the permission rules of each tool name."""
+    """Return the targets that the permission rules of each tool name."""
     return targets_by_tool(TOOL_SPECS)
 
 

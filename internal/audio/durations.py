@@ -1,7 +1,7 @@
 """The length of recordings, from a few parts of the file and without decoding it.
 
-What a damaged or hostile file says is not trusted: every function reads a bounded number of bytes
-and returns None for what cannot be right.
+Damaged and hostile files are not trusted: every function reads a bounded number of bytes and
+returns None for impossible values.
 """
 
 import os
@@ -40,7 +40,7 @@ def ogg_seconds(descriptor: int, size: int) -> float | None:
 
 
 class _OggCodec(NamedTuple):
-    """What a granule position counts: samples at a rate, after some that are not played."""
+    """The meaning of a granule position: samples at a rate, after some that are not played."""
 
     rate: int
     skipped: int = 0
@@ -56,7 +56,7 @@ def _ogg_codec(head: bytes) -> _OggCodec | None:
 
 
 def wav_seconds(descriptor: int, size: int) -> float | None:
-    """Return the length of a WAV file: the bytes of its samples by those of a second."""
+    """Return the length of a WAV file in seconds, from its bytes of samples and its byte rate."""
     rate, offset = 0, 12
     for _ in range(_MAX_CHUNKS):
         header = os.pread(descriptor, 8, offset)

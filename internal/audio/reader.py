@@ -39,14 +39,14 @@ class TranscribingAudioReader:
         return self._client is not None
 
     def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
-        """Return what a recording is, None for another file; see the port."""
+        """Return a description of a recording, None if the file is none; see the port."""
         return inspect_recording(descriptor, media_type)
 
     async def transcribe(self, descriptor: int, recording: Recording, /) -> Transcript:
         """Return the words of a recording; see the port.
 
         Raises:
-            AudioNotTranscribed: there are none; the sentence says why.
+            AudioNotTranscribed: there are no words; the sentence says why.
         """
         if self._client is None:
             raise AudioNotTranscribed(_NOT_CONFIGURED, is_outage=True)
@@ -60,9 +60,9 @@ class TranscribingAudioReader:
             return await self._client.transcribe(content, recording)
 
     def unheard_notice(self, instruction: str, earlier: Sequence[str], /) -> UnheardNotice:
-        """Return what to tell a person as long as no service is configured; see the port.
+        """Return the notice for a person as long as no service is configured; see the port.
 
-        Without any words to go by it is in every language.
+        Without any words to detect the language, it is in every language.
         """
         is_answer = is_without_words(instruction)
         written = next((text for text in (instruction, *earlier) if not is_without_words(text)), "")

@@ -1,4 +1,4 @@
-"""Which files are recordings: by their content, then by their media type."""
+"""Recognition of recordings: by their content, then by their media type."""
 
 import mimetypes
 import os
@@ -23,7 +23,7 @@ _MAX_EXTENSION_CHARACTERS = 5
 
 
 def inspect_recording(descriptor: int, media_type: str) -> Recording | None:
-    """Return what a recording is, None for another file; see `AudioReader.inspect`."""
+    """Return a description of a recording, None if the file is none; see `AudioReader.inspect`."""
     head, size = os.pread(descriptor, _HEAD_BYTES, 0), os.fstat(descriptor).st_size
     if head.startswith(b"OggS"):
         is_audio = any(codec in head[:_OGG_CODEC_BYTES] for codec in _OGG_CODECS)

@@ -15,7 +15,7 @@ _CA_FILES = (
 
 
 def system_certificates() -> ssl.SSLContext | bool:
-    """Return the context of the system's certificates; True if those are OpenSSL's default.
+    """Return the context of the system's certificates; True if they are OpenSSL's default.
 
     `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them. Reads files.
     """
@@ -41,7 +41,7 @@ def public_certificates() -> ssl.SSLContext:
 
 
 def public_and_own_certificates(ca_file: Path) -> ssl.SSLContext:
-    """Return the context of the public certificates and those of a PEM file.
+    """Return the context of the public certificates and the certificates of a PEM file.
 
     Raises:
         OSError, ssl.SSLError: the file cannot be read or contains no certificate.

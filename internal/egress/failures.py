@@ -1,4 +1,4 @@
-"""Why a request over aiohttp failed: its exceptions as kinds, and the reason of the system."""
+"""Failures of requests over aiohttp: exceptions as kinds, with the reason of the system."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 
 
 def explain(error: Exception) -> Failure:
-    """Return the kind of a failure, and its reason: what the system says, or a clause."""
+    """Return the kind of a failure, and its reason: the message of the system, or a clause."""
     kind: FailureKind = "closed"
     kind = next((found for cause, found in _KINDS if isinstance(error, cause)), kind)
     match error:
@@ -53,7 +53,7 @@ def explain(error: Exception) -> Failure:
 
 
 def _system_reason(error: OSError) -> str:
-    # the numbers of OpenSSL are others, and those of the resolver are negative
+    # OpenSSL has other numbers, and the resolver has negative ones
     if error.errno is None or error.errno < 0 or isinstance(error, ssl.SSLError):
         return error.strerror or ""
     return os.strerror(error.errno)

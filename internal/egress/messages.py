@@ -1,4 +1,4 @@
-"""A request, a response, why there is none, and the encoding of a form with a file."""
+"""A request, its response or failure, and the encoding of a form with a file."""
 
 import secrets
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ FailureKind = Literal[
 
 
 class Failure(NamedTuple):
-    """Why a request failed. `reason` is "" if the kind says everything."""
+    """The failure of a request. `reason` is "" if the kind says everything."""
 
     kind: FailureKind
     reason: str

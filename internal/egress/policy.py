@@ -1,4 +1,4 @@
-"""What a client may reach, and the way to it."""
+"""The servers that a client may reach, and the route to them."""
 
 import ssl
 from typing import NamedTuple
@@ -38,8 +38,8 @@ def checked_policy(
 ) -> EgressPolicy:
     """Return the policy for addresses that models and people choose. Reads files.
 
-    The arguments are those of `AddressCheck`, and what verifies servers in place of the system's
-    certificates.
+    `private` and `resolver` are the arguments of `AddressCheck`; `tls` verifies servers in place of
+    the system's certificates.
     """
     check = AddressCheck(private=private, resolver=resolver)
     return EgressPolicy(tls or system_certificates(), addresses=check)

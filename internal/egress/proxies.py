@@ -31,7 +31,7 @@ class Proxies:
         """Return the URL of the proxy on the way to a server, or None without a proxy.
 
         Raises:
-            ValueError: the proxy is no HTTP proxy; the message says what to do.
+            ValueError: the proxy is no HTTP proxy; the message names the remedy.
         """
         proxy = self._proxies.get(scheme) or self._proxies.get("all")
         if proxy is None or is_loopback(host):

@@ -1,4 +1,4 @@
-"""Connections for SDKs that take an httpx2 transport: the same checks as those of our own clients.
+"""Connections for SDKs that take an httpx2 transport, with the same checks as our own clients.
 
 Imports httpx2.
 """

@@ -1,4 +1,4 @@
-"""Connections to servers, with aiohttp: those that a policy permits, by the way that it names."""
+"""Connections to servers, with aiohttp, as a policy permits and routes them."""
 
 import io
 import math
@@ -169,7 +169,7 @@ class HttpSession:
 
 
 class _CheckedResolver(AbstractResolver):
-    """Gives aiohttp the checked addresses of a host, of which one is connected to."""
+    """Gives aiohttp the checked addresses of a host. It connects to one of them."""
 
     def __init__(self, check: AddressCheck) -> None:
         self._check = check

@@ -17,7 +17,7 @@ class HookFailed(Exception):
 
 
 class HookAnswer(NamedTuple):
-    """What one hook answered. `context` is text for the model."""
+    """The answer of one hook. `context` is text for the model."""
 
     decision: HookDecision = "pass"
     reason: str = ""

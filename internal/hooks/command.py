@@ -87,7 +87,7 @@ async def _run(argv: Sequence[str], content: bytes, folder: Path) -> _Printed:
 
 
 class _HookProcess(asyncio.SubprocessProtocol):
-    """What a process prints, up to a bound.
+    """Collects the output of a process, up to a limit.
 
     It has `ended` when it has `exited` or printed too much; its pipes are `closed` when no other
     process holds them open either.
@@ -100,7 +100,7 @@ class _HookProcess(asyncio.SubprocessProtocol):
         self._open = set(self.printed)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep what is printed."""
+        """Keep the output."""
         self.printed[fd] += data
         if len(self.printed[fd]) > MAX_ANSWER_BYTES:
             self.is_too_long = True

@@ -1,7 +1,7 @@
-"""The programs of hooks, which must be what they were when the settings were read.
+"""The programs of hooks, which must not change after the settings were read.
 
-They run outside of the sandbox. One in a folder where commands of agents may write could be
-replaced by them.
+They run outside of the sandbox. Commands of agents could replace a program in a folder where they
+may write.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from internal.hooks.answer import HookFailed
 
 
 class _State(NamedTuple):
-    """What a file is; `times` change with everything else and save reading it."""
+    """The state of a file. Unchanged `times` mean that it need not be read again."""
 
     place: tuple[int, int]
     size: int
@@ -39,10 +39,10 @@ class PinnedPrograms:
         }
 
     async def check(self) -> None:
-        """Check that they are what they were.
+        """Check that the files are unchanged.
 
         Raises:
-            HookFailed: one is not.
+            HookFailed: a file has changed.
         """
         for file, before in self._states.items():
             now = await asyncio.to_thread(_read_state, file, before)
@@ -60,7 +60,7 @@ def _is_same(before: _State, now: _State) -> bool:
 
 
 def _read_state(file: Path, before: _State | None = None) -> _State | None:
-    """Return what a file is, wherever links lead; None for one that is missing or a folder."""
+    """Return the state of a file, links followed; None if it is missing or a folder."""
     try:
         number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -85,7 +85,7 @@ class HookRunner:
         return HookOutcome(decision, " ".join(reasons), arguments, tuple(notes))
 
     async def after_call(self, given: HookInput, spec: ToolSpec, /) -> HookNotes:
-        """Show the result of a call to the hooks and return what they add for the model."""
+        """Show the result of a call to the hooks and return their additions for the model."""
         words: list[str] = []
         problems: list[str] = []
         for hook, programs in self._of("after_tool"):
@@ -102,7 +102,7 @@ class HookRunner:
         return HookNotes("\n".join(words), tuple(problems))
 
     async def observe(self, given: HookInput, /) -> None:
-        """Tell the hooks of an event; what they answer has no effect."""
+        """Report an event to the hooks; their answers have no effect."""
         for hook, programs in self._of(given.hook_event_name):
             try:
                 await self._ask(hook, programs, given)

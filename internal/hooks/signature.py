@@ -30,7 +30,7 @@ def make_secret() -> str:
 def suits_libraries(secret: str) -> bool:
     """Return True if all libraries of the standard take the secret as it is.
 
-    Those of Python and a few other languages are lenient; most refuse what is not valid Base64.
+    The libraries of Python and a few other languages are lenient; most refuse invalid Base64.
     """
     try:
         return bool(base64.b64decode(secret.removeprefix(_PREFIX), validate=True))

@@ -67,7 +67,7 @@ async def try_webhook(webhook: WebhookSettings, poster: SignedPoster, clock: Clo
 async def try_hook(hook: HookSettings, poster: SignedPoster, folder: Path) -> Trial:
     """Ask a hook about an example of its event, as it would be asked in a run.
 
-    The hook reads `test: true`. What it does with the example is its own matter.
+    The hook reads `test: true`, and may do anything with the example.
     """
     begun = time.monotonic()
     try:
@@ -113,7 +113,7 @@ def _test_event(event_id: str, clock: Clock) -> dict[str, Any]:
 
 
 def _example(hook: HookSettings, folder: str) -> HookInput:
-    """Return what a hook reads in a trial: an input of its event that means nothing."""
+    """Return the input of a hook in a trial: an example of its event without meaning."""
     given = HookInput(
         hook_event_name=hook.event,
         session_id=SessionId("session-test"),

@@ -154,9 +154,9 @@ def _content(message: Message, target: Target) -> list[dict[str, Any]]:
 
 
 def _thinking(part: Thinking, *, is_own: bool) -> dict[str, Any] | None:
-    """Return the block of earlier thinking, None for one that the server would not take.
+    """Return the block of earlier thinking, None if the server would not accept it.
 
-    DeepSeek and Kimi sign nothing, and want the thinking back that led to a call.
+    DeepSeek and Kimi sign nothing, and expect the thinking that led to a call.
     """
     if part.redacted:
         return {"type": "redacted_thinking", "data": part.redacted}

@@ -176,7 +176,7 @@ class CloudTransport:
         return CloudResponse(response.headers, response)
 
     def _arguments(self, body: bytes) -> dict[str, Any]:
-        """Return the arguments of the SDK's method. What it does not check is its `extra_body`."""
+        """Return the arguments of the SDK's method. Unchecked ones are its `extra_body`."""
         fields = msgspec.json.decode(body)
         needed = {name: fields.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
         version = _CLOUDS[self._cloud].dated_version
@@ -367,7 +367,7 @@ def connect_cloud(
 
 
 def missing_extra(title: str, extra: str) -> str:
-    """Return what to install for a cloud."""
+    """Return the installation advice for a cloud."""
     version = importlib.metadata.version("larkspur-gateway")
     wheel = f"./larkspur_gateway-{version}-py3-none-any.whl[{extra}]"
     return f"{title} needs packages that are not installed: pip install '{wheel}'"
@@ -393,7 +393,7 @@ def _refusal(error: Any) -> ProviderErrorResponse:
 
 
 def _message(body: object) -> str:
-    """Return what an error says: `{error: {message}}`, or Amazon's `{message}` or `{Message}`."""
+    """Return the message of an error: `{error: {message}}`, Amazon's `{message}` or `{Message}`."""
     match body:
         case [first, *_]:  # Google answers some errors of streams with a list
             return _message(first)

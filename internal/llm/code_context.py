@@ -1,4 +1,4 @@
-"""Whether the next character of a streamed Markdown text is in code or quoted."""
+"""Recognition of code and quotations around the next character of a streamed Markdown text."""
 
 import re
 

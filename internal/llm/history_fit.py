@@ -41,7 +41,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 class Target(msgspec.Struct, frozen=True):
     """The server and model that get the messages of a request, and the dialect of the server.
 
-    `images` are those of the request in base64, by SHA-256.
+    `images` are the images of the request in base64, by SHA-256.
     """
 
     origin: str

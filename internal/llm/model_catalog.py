@@ -72,9 +72,9 @@ def doubt_model(model: str, settings: LlmSettings) -> str:
 
 
 def model_limits(model: str, settings: LlmSettings) -> ModelLimits:
-    """Return the configured limits, reduced to those of the model where they are known.
+    """Return the configured limits, reduced to the known limits of the model.
 
-    Without a configured output limit it is that of the model.
+    Without a configured output limit, the limit of the model applies.
     """
     info = find_model(model) or ModelInfo(model)
     window = min(settings.context_window, info.context_window or settings.context_window)

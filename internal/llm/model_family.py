@@ -1,4 +1,4 @@
-"""Model families: which models may read what another one wrote for itself."""
+"""Model families: models that may read each other's internal content."""
 
 import re
 from functools import lru_cache
@@ -12,7 +12,7 @@ _VERSION = re.compile(
 
 @lru_cache(256)
 def is_same_family(origin: str, asked: str) -> bool:
-    """Return True if what one model wrote may go back to another one, unread.
+    """Return True if internal content of one model may go back to another one, unread.
 
     Both are `PROVIDER:MODEL`. Dates, revisions, tags and stages at the end of a name do not count.
     Nothing goes back where the origin is not known.

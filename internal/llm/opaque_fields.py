@@ -86,7 +86,7 @@ def _add_entry(entries: list[Any], entry: Any) -> None:
     for name, value in entry.items():
         old = known.get(name)
         if name in _GROWING and isinstance(old, str) and isinstance(value, str):
-            # what is encrypted comes as a whole, sometimes twice
+            # encrypted content comes as a whole, sometimes twice
             known[name] = old if name == "data" and old == value else old + value
         elif value not in (None, "") or name not in known:
             known[name] = value

@@ -163,7 +163,7 @@ class OpenAIResponseReader(ResponseReader):
 
     @property
     def refused_pictures(self) -> int:
-        """How many pictures of the reply cannot be kept."""
+        """The number of pictures of the reply that cannot be kept."""
         return self._pictures.refused if self._pictures else 0
 
     def _take(self, data: bytes) -> None:
@@ -230,7 +230,7 @@ class OpenAIResponseReader(ResponseReader):
         return "".join(texts)
 
     def _picture(self, piece: object) -> str:
-        """Take a picture and return what stands at its place in the text: a line of its own."""
+        """Take a picture and return its replacement in the text: a line of its own."""
         if self._pictures is None:
             self._pictures = ReplyPictures()
         line = self._pictures.add(piece)
@@ -301,7 +301,7 @@ class _Growing:
     def add(self, call_id: str, function: _Function, names: frozenset[str]) -> int:
         """Take a delta and return its length. A repeated name or id is ignored.
 
-        `names` are those of the tools: a name that is none of them may continue.
+        `names` are the names of the tools: another name may continue.
         """
         self.call_id = self.call_id or call_id
         name = function.name or ""

@@ -25,7 +25,7 @@ _TOO_LARGE = f"a reply may have {MAX_PICTURE_BYTES // 1024**2} MB of pictures"
 _MAX_URL_CHARACTERS = 2_000
 _NAME_CHARACTERS = 8
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
-# What the bytes are counts, not what the URL says: Gemini labels JPEG as PNG at times.
+# The format of the bytes counts, not the label in the URL: Gemini labels JPEG as PNG at times.
 _KINDS = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png", "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "jpg", "image/jpeg"),
@@ -44,10 +44,10 @@ class ReplyPictures:
         self._size = 0
 
     def add(self, piece: object) -> str:
-        """Take a picture and return the line that stands at its place in the text.
+        """Take a picture and return the line that replaces it in the text.
 
         It is "" if the reply has the same picture already: some servers send it once more at the
-        end. What cannot be kept is counted, and its line says why.
+        end. A picture that cannot be kept is counted, and its line says why.
         """
         line = f"[picture: {self._take(_url_in(piece))}]"
         if line in self._lines:

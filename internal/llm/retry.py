@@ -180,7 +180,7 @@ class RetryingModel:
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the response as it comes, then one `ModelResponse`. See `ModelClient.stream`.
 
-        The route of `request.origin` is asked first, then those after it, then those before it.
+        The route of `request.origin` is asked first, then the later routes, then the earlier ones.
         """
         primary = self._routes[0]
         routes = self._routes_from(request)

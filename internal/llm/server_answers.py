@@ -125,7 +125,7 @@ def wrong_address_error(title: str, status: int, detail: str) -> ModelAddressWro
 
 
 def judge(status: int, headers: Mapping[str, str], body: object) -> AddressAnswer:
-    """Return what an answer other than a list of models tells.
+    """Return the meaning of an answer other than a list of models.
 
     `body` is decoded JSON, or a text.
     """

@@ -381,7 +381,7 @@ def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> 
 
 
 def token_count(value: object) -> int | None:
-    """Return a token count of a provider, or None if it is none or cannot be right."""
+    """Return a token count of a provider, or None if it is missing or impossible."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_TOKENS:
         return value
     if value is not None:

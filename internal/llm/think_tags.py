@@ -187,7 +187,7 @@ class ThinkTags:
         if tag[0] in _CLOSING and not behind and not at_end:
             return [self._keep(tag.start(), reasoning=False)] if tag.start() else []
         line = ("".join(self._shown[-_MAX_MARK_LENGTH:]) + before).rpartition("\n")[2]
-        # in the middle of a line the tag is what the text is about
+        # in the middle of a line the tag is the subject of the text
         is_alone = not line.strip() or not behind or behind.startswith("\n")
         if tag[0] not in _CLOSING or not is_alone or self._is_literal(tag.start()):
             self._state = "done"

@@ -43,7 +43,7 @@ def with_common_schemas(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
 
 
 def common_schema(parameters: Mapping[str, Any]) -> _Schema:
-    """Return the schema of the arguments of a tool without what some providers refuse.
+    """Return the schema of a tool's arguments without the parts that some providers refuse.
 
     The top is an object with `properties` and without alternatives.
     """
@@ -69,7 +69,7 @@ def _cached(tool: ToolSpec) -> ToolSpec:
 
 
 def _simplified(schema: Any, depth: int) -> _Schema:
-    """Return a schema in the common subset; what is no object becomes one without limits."""
+    """Return a schema in the common subset; a non-object becomes a schema without limits."""
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return {}
     schema = _with_known_keywords(schema)
@@ -89,7 +89,7 @@ def _simplified(schema: Any, depth: int) -> _Schema:
 
 
 def _with_known_keywords(schema: Mapping[str, Any]) -> _Schema:
-    """Return a schema that says in widely known keywords what rare ones say."""
+    """Return a schema with widely known keywords in place of rare ones."""
     known = dict(schema)
     if "const" in known:
         known.setdefault("enum", [known["const"]])
@@ -144,7 +144,7 @@ def _simplify_list(schema: _Schema, depth: int) -> None:
 
 
 def _without_siblings(schema: _Schema) -> _Schema:
-    """Let a reference or a choice stand by itself; what restricts it moves into the choices."""
+    """Let a reference or a choice stand by itself; its restrictions move into the choices."""
     notes = {name: schema[name] for name in _NOTES if name in schema}
     if "$ref" in schema:
         return {
@@ -166,7 +166,7 @@ def _without_siblings(schema: _Schema) -> _Schema:
 
 
 def _fitting(schema: _Schema) -> _Schema:
-    """Return a choice without what does not apply to its type."""
+    """Return a choice without the keywords that do not apply to its type."""
     kind = schema.get("type")
     if kind != "array":
         schema.pop("items", None)

@@ -1,6 +1,6 @@
 """Sends requests to a provider over persistent connections and reads the raw bytes of responses.
 
-The connections are those of `internal.egress`. The providers' SDKs are not used: see
+Connections come from `internal.egress`. The providers' SDKs are not used: see
 docs/adr/0012-model-requests-without-the-sdk.md.
 """
 

@@ -34,8 +34,8 @@ _WORD_UNITS |= {"小时": "h", "个小时": "h"}
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
     """Return the seconds of the wait in the headers of a response, None if they state none.
 
-    `retry-after-ms` and `retry-after` come first. Of the limits that `…ratelimit-reset…` headers
-    tell, those count of which nothing remains.
+    `retry-after-ms` and `retry-after` come first. Of the limits in `…ratelimit-reset…` headers,
+    only exhausted ones count.
     """
     now = now or datetime.now(UTC)
     milliseconds = headers.get("retry-after-ms", "")
@@ -75,7 +75,7 @@ def parse_wait(text: str, now: datetime) -> float | None:
 
 
 def _used_up(headers: Mapping[str, str]) -> Iterator[str]:
-    """Yield the resets of the limits of which nothing remains."""
+    """Yield the resets of the exhausted limits."""
     for name, value in headers.items():
         if "ratelimit" not in name.lower() or "reset" not in name.lower():
             continue

@@ -151,7 +151,7 @@ class WrittenCalls:
         self._checked = self._attempts = 0
 
     def feed(self, text: str) -> str:
-        """Take more text and return what can be shown; no part of a call is returned."""
+        """Take more text and return the part to show, which contains no part of a call."""
         if self._form is None:
             if not self._held and not _INTERESTING.search(text):  # almost always
                 self._context.feed(text)
@@ -194,7 +194,7 @@ class WrittenCalls:
         self._length = len(self._held)
 
     def _scan(self) -> str:
-        """Return the text before the next call that is not decided, and read those before it."""
+        """Return the text before the next undecided call, and read the calls before it."""
         shown: list[str] = []
         while self._form is not None or self._find(shown):
             decided = self._judge()

@@ -1,4 +1,4 @@
-"""A pipe for the output of a child process, read beside what the event loop does."""
+"""A pipe for the output of a child process, read concurrently in the event loop."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ async def wait_until_readable(file: IO[bytes] | socket.socket | int) -> None:
 
 
 class OutputPipe:
-    """A pipe for what a process writes, from which a task reads.
+    """A pipe for the output of a process, read by a task.
 
     Args:
         on_output: gets the chunks.
@@ -42,7 +42,7 @@ class OutputPipe:
         self._output: FileIO
         self._reading: asyncio.Task[None]
         self.writer: IO[bytes]
-        """What the process gets. It is closed in this process once that one has started."""
+        """The end for the process. It is closed in this process once the other has started."""
 
     async def __aenter__(self) -> Self:
         # not a transport of the loop: uvloop closes the descriptor of one twice, and the second
@@ -71,7 +71,7 @@ class OutputPipe:
         """Wait for the rest of the output of a process that has ended.
 
         Raises:
-            Exception: what `on_output` raised.
+            Exception: the exception of `on_output`.
         """
         await asyncio.wait({self._reading}, timeout=_DRAIN_SECONDS)
         if self._reading.done():

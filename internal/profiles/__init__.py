@@ -1,4 +1,4 @@
-"""Profiles from YAML files: those that are shipped, and the owner's in the home folder.
+"""Profiles from YAML files: the shipped ones, and the owner's in the home folder.
 
-Reading order: `profile_file` (one file) and `library` (all files, and what they extend).
+Reading order: `profile_file` (one file) and `library` (all files, with their base profiles).
 """

@@ -1,7 +1,7 @@
-"""All profiles: the files of several folders, with what they extend.
+"""All profiles: the files of several folders, with their base profiles.
 
-A file with an error makes its profile, and those that extend it, unusable; the others load. Changed
-files are read again when a profile is asked for.
+A file with an error makes its profile, and all profiles that extend it, unusable; the others load.
+Changed files are read again when a profile is requested.
 """
 
 import os
@@ -42,9 +42,9 @@ def shipped_folder() -> Path:
 
 
 class ProfileSource(NamedTuple):
-    """Where a profile is from.
+    """The source of a profile.
 
-    `problem` is why it cannot be used, "" if it can; `warning` is what may be wrong with it.
+    `problem` is the reason why it cannot be used, "" if it can; `warning` names a possible mistake.
     """
 
     name: str
@@ -98,8 +98,8 @@ class ProfileLibrary(Mapping[str, Profile]):
     May be used in several threads.
 
     Args:
-        folders: where files are, those of the owner last: they replace others of the same name.
-            Folders that do not exist are empty.
+        folders: the folders with files, the owner's last: its files replace others of the same
+            name. Folders that do not exist are empty.
         tools: the names of all tools, which files may name.
         doubt_model: returns why there may be no such model, a sentence, or "".
         shipped: a folder of the installation, before the others. Its files are looked for once.
@@ -138,7 +138,7 @@ class ProfileLibrary(Mapping[str, Profile]):
         return all(Path(path).parent == folder for path, _, _ in self._versions())
 
     def sources(self) -> list[ProfileSource]:
-        """Return where each profile is from, also of those that cannot be used, by name."""
+        """Return the source of each profile by name, unusable profiles included."""
         found = self._current()
         return [self._source(name, found) for name in sorted({DEFAULT_PROFILE, *found.paths})]
 
@@ -147,7 +147,7 @@ class ProfileLibrary(Mapping[str, Profile]):
         return {one.name: one.problem for one in self.sources() if one.problem}
 
     def warnings(self) -> dict[str, str]:
-        """Return what may be wrong with profiles that can be used, by name."""
+        """Return the possible mistakes in usable profiles, by name."""
         return {one.name: one.warning for one in self.sources() if one.warning}
 
     def _current(self) -> _Profiles:
@@ -157,7 +157,7 @@ class ProfileLibrary(Mapping[str, Profile]):
         return found
 
     def _versions(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the path, time and size of each file, those of the owner last."""
+        """Yield the path, time and size of each file, the owner's files last."""
         if self._shipped_versions is None:
             self._shipped_versions = tuple(_versions_in(self._shipped)) if self._shipped else ()
         yield from self._shipped_versions
@@ -165,10 +165,10 @@ class ProfileLibrary(Mapping[str, Profile]):
             yield from _versions_in(folder)
 
     def _find(self, name: str, found: _Profiles) -> Profile | ConfigError:
-        """Return a profile, or why it cannot be used; it is built once.
+        """Return a profile, or the reason why it cannot be used; it is built once.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such profile.
         """
         profile = found.built.get(name)
         if profile is None:

@@ -37,7 +37,7 @@ Names = tuple[Line, ...]
 
 
 class ToolChanges(Section):
-    """Tools in addition to those of the extended profile, and without some of them."""
+    """Changes to the tools of the extended profile: additions and removals."""
 
     add: Names = ()
     remove: Names = ()

@@ -1,4 +1,4 @@
-"""What commands of the terminal change without a gateway.
+"""Changes by terminal commands without a gateway.
 
 - `database`: `larkspur db`
 - `mcp_servers`: `larkspur mcp`

@@ -45,7 +45,7 @@ class DatabaseAdmin:
         self._maintenance = find_maintenance(self._address)
 
     def status(self) -> DatabaseStatus:
-        """Return what is in the database and how large it is. Changes nothing."""
+        """Return the content and the size of the database. Changes nothing."""
         return asyncio.run(self._status())
 
     def pending(self) -> list[str]:
@@ -59,7 +59,7 @@ class DatabaseAdmin:
                 asyncio.run(self._maintenance.migrate(lambda step: report(_name(step))))
 
     def vacuum(self) -> str:
-        """Give unused space back, as far as that is possible now, and return what was done."""
+        """Release unused space as far as possible now, and return a sentence about the result."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._without_gateway())
@@ -68,16 +68,16 @@ class DatabaseAdmin:
             return asyncio.run(self._maintenance.vacuum(is_served=False))
 
     def back_up(self, target: Path) -> str:
-        """Copy the database to a new file while it is used, and return what was done."""
+        """Copy the database to a new file while it is used; return a sentence about the result."""
         return asyncio.run(self._maintenance.back_up(target))
 
     def export(self, target: Path) -> str:
-        """Write all rows to a new file as JSON Lines, and return what was done."""
+        """Write all rows to a new file as JSON Lines, and return a sentence about the result."""
         rows = asyncio.run(self._export(target))
         return f"{target} has {rows:,} rows ({format_size(target.stat().st_size)})."
 
     def prune(self, *, dry_run: bool) -> list[Pruned]:
-        """Remove what is older than the settings allow, or only count it."""
+        """Remove everything older than the settings allow, or only count it."""
         return asyncio.run(self._count_old() if dry_run else self._prune())
 
     def move(self, url: str, report: Callable[[str], None]) -> MoveResult:

@@ -1,4 +1,4 @@
-"""What model servers have refused and what was repaired, for the commands of the owner."""
+"""Refusals of model servers and repairs of calls, for the commands of the owner."""
 
 import asyncio
 from collections.abc import Iterator

@@ -50,11 +50,11 @@ class McpAdmin:
         self._reviews = ServerReviews(self._servers)
 
     def servers(self) -> list[McpItem]:
-        """Return all servers, also those that are not usable."""
+        """Return all servers, unusable ones included."""
         return [_item(each) for each in asyncio.run(self._reviews.list_all())]
 
     def needs(self, name: str, entry: Mapping[str, Any]) -> McpNeeds | None:
-        """Return what the command of an entry lacks to start in the sandbox of the settings."""
+        """Return the needs of an entry's command that the configured sandbox does not meet."""
         definition = self._servers.files.parse(name, entry)
         self._check_addition(name)
         check_paths(definition)
@@ -107,7 +107,7 @@ class McpAdmin:
         return next(each for each in self.servers() if each.name == name)
 
     def remove(self, name: str) -> None:
-        """Remove a server that was added, what was accepted of it, and all logins."""
+        """Remove an added server, its acceptance, its installation, and all logins."""
         try:
             self._servers.files.remove(name)
             self._servers.pins.forget(name)
@@ -131,7 +131,7 @@ class McpAdmin:
         ]
 
     def show(self, name: str) -> McpReport:
-        """Return what is known of a server without starting it."""
+        """Return a report on a server without starting it."""
         return _report(asyncio.run(self._reviews.review(name, start=False)))
 
     def test(self, name: str) -> McpReport:
@@ -169,7 +169,7 @@ class McpAdmin:
         entry: Mapping[str, Any],
         on_progress: Callable[[int], None],
     ) -> McpInstalled:
-        """Return the entry of an installed server, with what its program needs.
+        """Return the entry of an installed server, with the needs of its program.
 
         Raises:
             ServerFailure: it cannot be installed.
@@ -272,7 +272,7 @@ def _shown(entry: Any) -> str:
 
 
 def _granted(entry: Any) -> list[str]:
-    """Return what an entry that is not checked yet gives its command: it starts before a review."""
+    """Return the permissions of an unchecked entry's command, which starts before a review."""
     if not isinstance(entry, Mapping):
         return []
     granted = []

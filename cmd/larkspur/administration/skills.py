@@ -1,4 +1,4 @@
-"""The skills of the owner, the shipped ones and those of the settings, for `larkspur skills`."""
+"""The owner's, the shipped and the configured skills, for `larkspur skills`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ class SkillAdmin:
         self._reviews = open_skill_reviews(loaded, self._library)
 
     def skills(self) -> list[SkillItem]:
-        """Return all skills, also those that are not usable."""
+        """Return all skills, unusable ones included."""
         return [_item(skill) for skill in self._library.skills()]
 
     def review(self, name: str) -> SkillReport:
-        """Return what a person should know of a skill."""
+        """Return the report on a skill for its review by a person."""
         report = self._reviews.review(name)
         skill = self._library.find(name)
         return SkillReport(
@@ -78,7 +78,7 @@ class SkillAdmin:
         return _item(skill)
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skills in a folder, and why others are not usable."""
+        """Return warnings about the skills in a folder, and the problems of unusable ones."""
         place = Path(folder).absolute()
         problems: list[str] = []
         for each in skills_in(place) or [FoundSkill(place, place.name)]:

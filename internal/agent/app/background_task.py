@@ -65,7 +65,7 @@ async def run_to_completion(
 async def open_to_completion(
     function: Callable[[], _Result], close: Callable[[_Result], None]
 ) -> _Result:
-    """Open something in a thread. Cancelling waits, and closes what was opened meanwhile."""
+    """Open a resource in a thread. Cancelling waits, and closes the resource opened meanwhile."""
     opening = asyncio.get_running_loop().run_in_executor(None, function)
     try:
         return await wait_until_done(opening)

@@ -92,7 +92,7 @@ class _Notice(msgspec.Struct):
 
 
 class ModelLoss(msgspec.Struct, frozen=True):
-    """What the model did not get; see `PartsLeftOut`."""
+    """A part that the model did not get; see `PartsLeftOut`."""
 
     what: LeftOut
     count: int
@@ -166,10 +166,10 @@ _TOLD = tuple(
 
 
 class MessageFacts(NamedTuple):
-    """What is stored of a message that is about to be processed, of its sender and its chat.
+    """Stored facts about a message that is about to be processed, its sender and its chat.
 
-    `granted` are the rights of the sender's role. `questions` are the open ones of the chat.
-    `newer` are the ids of those that were asked after the message was written.
+    `granted` are the rights of the sender's role. `questions` are the open questions of the chat.
+    `newer` are the ids of the questions that were asked after the message was written.
     """
 
     is_recalled: bool
@@ -187,18 +187,18 @@ class NamedPicture(NamedTuple):
 
 
 class ReplyContext(NamedTuple):
-    """What a reply is about: the `instruction` of the person, and how its run failed.
+    """The context of a reply: the `instruction` of the person, and the failure of its run.
 
     `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
-    principals, besides the one of the task, whose messages the run received. `file_problems` say
-    which files of the messages could not be read, and why. `models` are the model that wrote the
-    answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
-    get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
-    the answer may show at their place. `calls_not_run` counts the last calls of the run if they
-    were not run. `changed` are the files of the workspace that it changed. `person` is the
-    principal who asked. `spending` is what the run and its subtasks used and `duration_ms` how
-    long it took; None and 0 without subtasks. `not_kept` says which files of the session stay
-    on one host.
+    principals, besides the principal of the task, whose messages the run received. `file_problems`
+    say which files of the messages could not be read, and why. `models` are the model that wrote
+    the answer and the one that could not, if a fallback wrote it. `left_out` are the parts that the
+    model did not get. `mentioned` are the principals whom the run mentioned. `pictures` are the
+    pictures of the run that the answer may show in place. `calls_not_run` counts the last calls of
+    the run if they were not run. `changed` are the files of the workspace that it changed. `person`
+    is the principal who asked. `spending` is the spending of the run and its subtasks, and
+    `duration_ms` its duration; None and 0 without subtasks. `not_kept` says which files of the
+    session stay on one host.
     """
 
     instruction: str
@@ -237,9 +237,9 @@ class QuestionContext(NamedTuple):
 
 
 class Acceptance(Enum):
-    """What became of a received message.
+    """The state of a received message.
 
-    It was known before, waits to be processed, or the first attempt to process it has begun.
+    It is a duplicate, waits to be processed, or the first attempt to process it has begun.
     """
 
     KNOWN = "known"
@@ -255,7 +255,7 @@ class ChatDelivery:
         self._loops: list[Callable[[], None]] = []
 
     def add_loop(self, wake: Callable[[], None]) -> None:
-        """Add what is called when messages are retried that were given up before."""
+        """Add a callback for retries of messages that were given up."""
         self._loops.append(wake)
 
     def wake_loops(self) -> None:
@@ -377,7 +377,7 @@ class ChatDelivery:
         return await self.get_facts(message, recall=recall)
 
     async def get_facts(self, message: InboundMessage, *, recall: str = "") -> MessageFacts:
-        """Return what is stored about a message whose processing has begun."""
+        """Return the stored facts about a message whose processing has begun."""
         return await self._database.read(
             partial(self._message_facts, message, recall), is_short=True
         )
@@ -667,7 +667,7 @@ class ChatDelivery:
         return await self._database.read(work)
 
     async def get_origin(self, task_id: TaskId) -> Origin | None:
-        """Return where a task came from; None for an unknown task."""
+        """Return the origin of a task, None if the task is unknown."""
         task = await self._database.read(partial(self._stores.tasks.get, task_id))
         return None if task is None else task.origin
 
@@ -691,7 +691,7 @@ def _is_reply(outgoing: OutgoingMessage) -> bool:
 
 
 def _spent(end: _Payload) -> tuple[Spending | None, int]:
-    """Return what a run with subtasks used and how long it took, from its last event."""
+    """Return the spending and duration of a run with subtasks, from its last event."""
     if not end.subtasks:
         return None, 0
     return Spending(end.usage, end.cost, end.subtasks), end.duration_ms

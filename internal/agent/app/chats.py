@@ -43,7 +43,7 @@ def find_unfinished(
 class ChatTask(NamedTuple):
     """A task of a conversation with its newest run and the runs of all subtasks below it.
 
-    `calls_not_run` counts the last calls of those of them that ended without their last calls.
+    `calls_not_run` counts the last calls of the runs that ended without running them.
     """
 
     task: Task
@@ -53,7 +53,7 @@ class ChatTask(NamedTuple):
 
 
 def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
-    """Return the task that a person wrote, of which another one is a subtask or a report."""
+    """Return the person's task behind a subtask or a report."""
     while above := task.parent_task_id or next(iter(task.reports), None):
         found = yield from stores.tasks.get(above)
         if found is None:
@@ -63,7 +63,7 @@ def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
 
 
 class KnownMessage(NamedTuple):
-    """What is known about a message: whether the bot sent it, and as the answer of a run.
+    """Facts about a message: whether the bot sent it, and as the answer of a run.
 
     `in_session`: it was taken into the current session, or is an answer of it.
     """
@@ -74,14 +74,14 @@ class KnownMessage(NamedTuple):
 
 
 class KnownMessages(NamedTuple):
-    """Whether a conversation has a session, and what is known about messages, by their ids."""
+    """Whether a conversation has a session, and the facts about messages, by their ids."""
 
     has_session: bool
     messages: Mapping[str, KnownMessage]
 
 
 class Chats:
-    """Reads and writes by chat; who may use them is checked by the channel."""
+    """Reads and writes by chat; the channel checks the rights of the user."""
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database, self._stores = database, stores
@@ -140,7 +140,7 @@ class Chats:
     ) -> list[tuple[Run, Task]]:
         """Return the unfinished runs of the current session of a scope, oldest first.
 
-        With `subtasks` those of subtasks, otherwise all others.
+        With `subtasks` only the runs of subtasks, otherwise all others.
         """
         stores = self._stores
 
@@ -168,7 +168,7 @@ class Chats:
     async def list_known(
         self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]
     ) -> KnownMessages:
-        """Return what is known about messages of a chat.
+        """Return the stored facts about messages of a chat.
 
         The session is the current one of the scope, which a message of that scope continues.
         """

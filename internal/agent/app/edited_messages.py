@@ -27,7 +27,7 @@ class MessageEdit(msgspec.Struct, frozen=True):
     """An edit of a message that was assigned to a run.
 
     `row` is the accepted inbox row of the edit. `submission` is the message as it is now, `notice`
-    what a run that works on it is told.
+    the notice for a run that works on it.
     """
 
     row: InboundMessage
@@ -104,7 +104,7 @@ def _replace_task(
 def replace_task_input(
     stores: Stores, run: Run, task: Task, new: Submission, *, now: str
 ) -> Write[list[EventRecord]]:
-    """Replace what a task was given whose run has not begun, and return the events.
+    """Replace the input of a task whose run has not begun, and return the events.
 
     Raises:
         Conflict: the run has begun; nothing was changed.

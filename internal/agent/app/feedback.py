@@ -15,9 +15,9 @@ from internal.agent.store.stores import Stores
 
 
 class AnswerRating(NamedTuple):
-    """How a person rates a message of the bot; None takes an earlier rating back.
+    """A person's rating of a message of the bot; None takes an earlier rating back.
 
-    `at` is RFC 3339. `message` is the accepted event that says so.
+    `at` is RFC 3339. `message` is the accepted event with the rating.
     """
 
     message_id: str

@@ -376,7 +376,7 @@ class Gateway:
         return await self.queries.task(task_id, principal)
 
     async def rate_answer(self, given: AnswerRating) -> TaskId | None:
-        """Store the rating of a message of a chat; the channel checks who may give it.
+        """Store the rating of a message of a chat; the channel checks the rights of the person.
 
         Returns the task whose feedback changed, None if none did: the message answers no task, or
         the rating is not new.
@@ -396,7 +396,7 @@ class Gateway:
         return await self._database.read(partial(list_feedback, self._stores, limit))
 
     async def recall(self, recall: RecallRequest) -> RecallResult:
-        """Undo what a recalled message started, unless it is answered already."""
+        """Undo the effects of a recalled message, unless it is answered already."""
         result, running, events = await self._database.write(
             partial(recall_message, self._stores, recall, ids=new_task_ids(), now=self._now())
         )
@@ -407,7 +407,7 @@ class Gateway:
         return result
 
     async def edit(self, edit: MessageEdit, principal: Principal) -> EditResult:
-        """Replace a message that waits for its run, or tell its run what it says now.
+        """Replace a message that waits for its run, or send the new text to its run.
 
         Raises:
             InvalidRequest: the text is empty or too long.
@@ -560,10 +560,10 @@ class Gateway:
     async def move_session(
         self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
     ) -> MovedSession:
-        """Let a host execute the next task of a session, "" for any.
+        """Let a host execute the next task of a session; "" stands for any host.
 
-        The files that the session has on its host stay there: the next task has those of the newest
-        archive, or none.
+        The files that the session has on its host stay there: the next task has the files of the
+        newest archive, or none.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.

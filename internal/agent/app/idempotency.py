@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class RequestKey(NamedTuple):
-    """Identifies a request. `key` is chosen by the client; None for one that is not repeated.
+    """Identifies a request. `key` is chosen by the client; None if the request is not repeated.
 
     `target` is the session, task or question that the request is about.
     """

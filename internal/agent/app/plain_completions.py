@@ -36,7 +36,7 @@ _BEGIN = Text("(The conversation begins with your message.)")
 
 
 class DailyLimitReached(InvalidRequest):
-    """The person has used what a day may cost."""
+    """The person has used the spending limit of the day."""
 
 
 class PlainRequest(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class PlainAnswer(msgspec.Struct, frozen=True):
 
 
 class PlainCompletions:
-    """Asks a model for single replies and records what they used."""
+    """Asks a model for single replies and records their usage."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ def _text_after(text: str, event: ModelStreamEvent) -> str:
 
 
 def _missing(text: str, sent: str) -> str:
-    """Return what has to follow the sent text; all of it if the model began again."""
+    """Return the text that has to follow the sent text; all of it if the model began again."""
     return text.removeprefix(sent) if text.startswith(sent) else f"\n\n{text}"
 
 

@@ -1,4 +1,4 @@
-"""Queries: what a principal may read."""
+"""Queries: read operations with the rights of a principal."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -67,7 +67,7 @@ class SubtaskItem(NamedTuple):
 
 
 class TaskListItem(NamedTuple):
-    """A task in a list, with what its newest run and all subtasks below it used."""
+    """A task in a list, with the spending of its newest run and all subtasks below it."""
 
     task: Task
     summary: TaskSummary
@@ -77,9 +77,9 @@ class TaskListItem(NamedTuple):
 class TaskTree(NamedTuple):
     """A task, its newest run, and all subtasks below it, oldest first.
 
-    What each run used includes all subtasks below it. `artifacts` are the newest versions of
-    the files that they made, oldest first. `calls_not_run` counts the last calls of its newest run
-    if they were not run.
+    The usage of each run includes all subtasks below it. `artifacts` are the newest versions of
+    their files, oldest first. `calls_not_run` counts the last calls of its newest run if they were
+    not run.
     """
 
     task: Task
@@ -93,7 +93,7 @@ class Queries:
     """Reads for channels, limited to the data of a principal. The owner may read everything.
 
     Data of another person is reported as not found. Each method reads one snapshot of the database,
-    so that what it returns was true at one moment.
+    so that its result was true at one moment.
     """
 
     def __init__(self, database: Database, stores: Stores) -> None:
@@ -111,7 +111,7 @@ class Queries:
     async def task_with_run(self, task_id: TaskId, principal: Principal) -> tuple[Task, Run]:
         """Return a task and its newest run at the same moment.
 
-        What the run used includes all subtasks below it.
+        The usage of the run includes all subtasks below it.
 
         Raises:
             NotFound: the task does not exist or belongs to another person.
@@ -129,7 +129,7 @@ class Queries:
     async def run_with_task(self, run_id: RunId, principal: Principal) -> tuple[Task, Run]:
         """Return a run and its task at the same moment.
 
-        What the run used includes all subtasks below it.
+        The usage of the run includes all subtasks below it.
 
         Raises:
             NotFound: the run does not exist or belongs to another person.
@@ -452,7 +452,7 @@ class Queries:
     async def question(
         self, question_id: QuestionId, principal: Principal, chat: str = ""
     ) -> QuestionRecord:
-        """Return a question. `chat` is the chat that the request came from, "" for none.
+        """Return a question. `chat` is the chat that the request came from, "" without a chat.
 
         Raises:
             NotFound: the question does not exist or the principal must not see it.
@@ -578,7 +578,7 @@ class Queries:
 
 
 def _spent(run: Run, spending: Spending) -> Run:
-    """Return a run with what it and all subtasks below it used."""
+    """Return a run with the spending of it and all subtasks below it."""
     return msgspec.structs.replace(run, usage=spending.usage, cost=spending.cost)
 
 
@@ -597,7 +597,7 @@ def _as_cursor(name: str, known: Read[object]) -> Read[None]:
 
 
 def _owner_filter(principal: Principal) -> str | None:
-    """Return whose data a list contains; None for everybody's."""
+    """Return the owner whose data a list contains; None if it contains everybody's."""
     return None if principal.may("owner") else principal.id
 
 

@@ -1,4 +1,4 @@
-"""What is known of the messages of a chat account: to find those that were not delivered."""
+"""Received messages of a chat account, recorded to find messages that were not delivered."""
 
 from collections.abc import Sequence
 from datetime import datetime

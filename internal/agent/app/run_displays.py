@@ -1,4 +1,4 @@
-"""The displays of runs in chats: who may write to them, and what they show."""
+"""The displays of runs in chats: the processes that may write to them, and their content."""
 
 from datetime import timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from internal.agent.store.stores import Stores
 
 
 class DisplayHolder(NamedTuple):
-    """Who displays runs: a channel, such as `lark:cli_a1`, and a process of it."""
+    """The writer of displays of runs: a channel, such as `lark:cli_a1`, and a process of it."""
 
     channel: str
     process: str
@@ -105,8 +105,8 @@ class RunDisplays:
     async def list_unfinished(self, channel: str, *, after: RunId | None = None) -> list[RunId]:
         """Return the unfinished runs that came from chats of a channel.
 
-        With `after`, only those of the session of that run, and none before it has ended. Those of
-        subtasks are left out: they are part of the display of the outermost run.
+        With `after`, only the runs of the session of that run, and none before it has ended. Runs
+        of subtasks are left out: they are part of the display of the outermost run.
         """
         stores = self._stores
 

@@ -1,4 +1,4 @@
-"""The background commands of sessions, for the people who may see those."""
+"""The background commands of sessions, for people who may see the sessions."""
 
 import asyncio
 

@@ -81,7 +81,7 @@ class Supervisor:
 
 
 class _SupervisedTask:
-    """One task: its failures in a row, and since when its state is what it is."""
+    """One task: its failures in a row, and the time of its last change of state."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._name = name

@@ -379,7 +379,7 @@ def stop_task(
 def recall_message(
     stores: Stores, recall: RecallRequest, *, ids: TaskIds, now: str
 ) -> Write[tuple[RecallResult, RecalledRun | None, list[EventRecord]]]:
-    """Undo what a message started, unless it is answered already.
+    """Undo the effects of a message, unless it is answered already.
 
     Messages of others to a run that ends because of it become the next tasks. Returns the running
     run to stop, None if there is none.
@@ -436,7 +436,7 @@ def _recall_task(
 def _session_for(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> Write[SessionId]:
-    """Return the session of a submission. The channel checks who may use a scope."""
+    """Return the session of a submission. The channel checks the right to use a scope."""
     channel, scope = submission.channel, submission.scope
     if submission.session_id is not None:
         session = yield from stores.sessions.get(submission.session_id)

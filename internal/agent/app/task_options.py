@@ -92,7 +92,7 @@ class TaskDefaults(msgspec.Struct, frozen=True):
         return self.provider == "offline" or self.prices.price(self.model) is not None
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
-        """Return what commands reach if this is chosen; None for the value of the settings."""
+        """Return the network of commands with this choice, None to keep the configured one."""
         return "off" if setting is not None and self.isolated and not self.hosts else setting
 
 

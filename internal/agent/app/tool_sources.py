@@ -32,7 +32,7 @@ class CombinedTools:
         return await self._find(name).run(context, name, arguments)
 
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
-        """Return what a call would change; see `ToolSource.preview`."""
+        """Return the changes that a call would make; see `ToolSource.preview`."""
         return await self._find(name).preview(context, name, arguments)
 
     def _find(self, name: str) -> ToolSource:

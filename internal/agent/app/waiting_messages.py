@@ -1,4 +1,4 @@
-"""Waiting messages: what a person wrote that no model has read yet, and what was given back.
+"""Waiting messages: messages of people that no model has read yet, and returned messages.
 
 A message that steers a run waits for its next step, one that starts a task for the end of the run
 before it. A run that is stopped or fails gives its undelivered messages back: they start nothing.

@@ -1,5 +1,5 @@
 """Capabilities: features that take part in runs, and the points at which they do.
 
-Reading order: `endings` (how runs end), `capability` (the points), `registry` (who takes part at
-which point), then one module for each capability.
+Reading order: `endings` (the ends of runs), `capability` (the points), `registry` (the participants
+of each point), then one module for each capability.
 """

@@ -17,7 +17,7 @@ class ArchivesCapability(Capability):
         self._keeper = keeper
 
     async def enter(self, run: RunContext, /) -> None:
-        """Make the files of the session those of its newest archive."""
+        """Restore the files of the session from its newest archive."""
         await self._keeper.restore(run.task)
 
     async def ending(self, run: RunContext, _turn: Turn | None, ending: Ending, /) -> Contribution:

@@ -1,4 +1,4 @@
-"""Background commands of runs: those that are not kept end with their run."""
+"""Background commands of runs: they end with their run unless they are kept."""
 
 from internal.agent.capabilities.capability import Capability
 from internal.agent.capabilities.endings import Departure

@@ -30,7 +30,7 @@ from internal.agent.ports.tools import ToolOutcome
 class Contribution(NamedTuple):
     """Additions to the transaction that stores an ending.
 
-    `before` and `after` are statements before and after those of the run itself. `settle` completes
+    `before` and `after` are statements around the statements of the run itself. `settle` completes
     the last event after them.
     """
 
@@ -109,7 +109,7 @@ class UserMessage(NamedTuple):
 
 
 class ReceivedParts(NamedTuple):
-    """What the model reads before the text of a message, and the stored `attachments` in it.
+    """Parts that the model reads before the text of a message, and the stored `attachments` in it.
 
     With an `answer` the run needs no model.
     """
@@ -121,7 +121,7 @@ class ReceivedParts(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """A reply of the model, what is stored together with it, and what of it was lost."""
+    """A reply of the model, the events and work stored with it, and its lost parts."""
 
     response: ModelResponse
     events: tuple[Event, ...] = ()
@@ -138,10 +138,10 @@ class Capability:
         """Return a listener to the durable events of an attempt of a run."""
 
     def contribute(self, _scope: PromptScope, /) -> DraftChange:
-        """Read the files that a new run needs, and return what changes its draft.
+        """Read the files that a new run needs, and return the change of its draft.
 
-        Blocks: it is called in a thread, together with those of other capabilities, or where all
-        folders are on local disks and reading was fast the last time.
+        Blocks: it is called in a thread together with other capabilities, or in the event loop
+        where all folders are on local disks and reading was fast the last time.
 
         Raises:
             LarkspurError: the run cannot be prepared; it fails with this sentence.
@@ -156,7 +156,7 @@ class Capability:
         """
 
     async def receive(self, _run: RunContext, _message: UserMessage, /) -> ReceivedParts:
-        """Return what a message of a person with attachments contains besides its text.
+        """Return the content of a person's message with attachments, besides its text.
 
         Raises:
             LarkspurError: the message cannot be read now.
@@ -191,8 +191,8 @@ class Capability:
     async def around_call(self, _call: RunCall, call_next: CallNext, /) -> CallReport:
         """Execute a call by `call_next`, and return its report, changed or not.
 
-        What `call_next` raises is passed on: the call waits for people or for tasks, or nothing can
-        be stored any more. A call that fails has a report.
+        Exceptions of `call_next` are passed on: the call waits for people or for tasks, or nothing
+        can be stored any more. A call that fails has a report.
         """
         return await call_next()
 
@@ -205,14 +205,14 @@ class Capability:
     async def ending(
         self, _run: RunContext, _turn: Turn | None, _ending: Ending, /
     ) -> Contribution:
-        """Return what is stored together with the ending of an attempt.
+        """Return the contribution that is stored with the ending of an attempt.
 
         There is no Turn if the run was not prepared.
         """
         return Contribution()
 
     def committed(self, _run: RunContext, _ending: Ending, /) -> None:
-        """Take note that an ending is stored. Nothing waits for what follows."""
+        """Take note that an ending is stored. Nothing waits for the actions here."""
 
     async def fail(self, _task: Task, /) -> None:
         """Take note that a run failed in another way than by an ending."""

@@ -23,7 +23,7 @@ class ChangedFilesCapability(Capability):
         await self._changes.begin(run, turn.config, calls)
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
-        """Tell people what was changed so far."""
+        """Report the changes so far to people."""
         if turn is None or not ending.records_changes:
             return Contribution()
         return Contribution(await self._changes.record(run, turn.config.workspace))

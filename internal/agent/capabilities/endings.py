@@ -1,4 +1,4 @@
-"""Endings: how an attempt of a run ends, and what is done with that."""
+"""Endings: the ways in which an attempt of a run ends, and the actions that follow."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -14,10 +14,11 @@ AttemptEnd = Done | RunStopped | Pause | AwaitTasks | RunHandedOver
 
 
 class Ending(NamedTuple):
-    """What is done when an attempt of a run ends.
+    """The actions at the end of an attempt of a run.
 
-    Without a `departure` this process keeps what it holds for the run, which waits. Open calls are
-    closed unless they are to run again, and the checkpoint is dropped unless the run failed.
+    Without a `departure` the run waits, and this process keeps everything that it holds for it.
+    Open calls are closed unless they are to run again, and the checkpoint is dropped unless the run
+    failed.
     """
 
     departure: Departure | None

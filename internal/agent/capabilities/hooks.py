@@ -78,7 +78,7 @@ class HooksCapability(Capability):
         return outcomes
 
     async def around_call(self, call: RunCall, call_next: CallNext, /) -> CallReport:
-        """Show the result to the hooks; what they add follows it."""
+        """Show the result to the hooks and append their additions."""
         report = await call_next()
         if not self._hooks.watches("after_tool"):
             return report
@@ -123,7 +123,7 @@ class HooksCapability(Capability):
 
 
 def _input(run: RunContext, event: HookEvent, workspace: str, **content: Any) -> HookInput:
-    """Return what a hook of a run reads."""
+    """Return the input for a hook of a run."""
     ids, origin = run.ids, run.task.origin
     return HookInput(
         hook_event_name=event,

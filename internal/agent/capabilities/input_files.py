@@ -45,7 +45,7 @@ class InputFilesCapability(Capability):
         return ReceivedParts(file_parts(files), stored_files(files), events, answer)
 
     async def _keep_fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
-        """Store what was fetched with the task; another run of it does not fetch it again."""
+        """Store the fetched files with the task; another run of it does not fetch them again."""
         if all(each.is_stored for each in task.attachments):
             return []
         stored = (file.attachment for file in files[: len(task.attachments)])
@@ -56,7 +56,7 @@ class InputFilesCapability(Capability):
 
 
 def _earlier_words(history: History) -> list[str]:
-    """Return what people wrote, the newest first. The last text of a message follows its files."""
+    """Return the texts of people, newest first. The last text of a message follows its files."""
     messages = history.messages
     texts = ([part.text for part in each.parts if isinstance(part, Text)] for each in messages)
     written = zip(messages, texts, strict=True)

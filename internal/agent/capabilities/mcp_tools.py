@@ -21,7 +21,7 @@ arguments, `use_tool` calls them by their full name, `mcp__SERVER__TOOL`."""
 
 
 class McpToolsCapability(Capability):
-    """Defers the tools of servers, and names those that the model found.
+    """Defers the tools of servers, and names the tools that the model found.
 
     Args:
         max_schema_share: schemas that together take a larger share of the context window are

@@ -1,4 +1,4 @@
-"""Pictures: those that requests to the model show, and those that its replies contain."""
+"""Pictures in requests to the model and in its replies."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ from internal.agent.ports.llm import ModelRequest, ModelResponse
 
 
 class PicturesCapability(Capability):
-    """Adds the pictures that messages name to requests, and keeps those of replies."""
+    """Adds the pictures that messages name to requests, and keeps the pictures of replies."""
 
     name = "pictures"
 
@@ -24,7 +24,7 @@ class PicturesCapability(Capability):
     async def before_request(
         self, _run: RunContext, _turn: Turn, request: ModelRequest, /
     ) -> ModelRequest:
-        """Load the pictures; those that cannot be read are missing."""
+        """Load the pictures; unreadable ones are left out."""
         messages = request.messages
         if isinstance(messages, RequestMessages):
             messages = messages.with_images()

@@ -35,7 +35,7 @@ _STRICTNESS: dict[HookDecision, int] = {"pass": 0, "ask": 1, "refuse": 2}
 
 
 class Capabilities:
-    """All capabilities. Each point knows those that name it; the others are not called."""
+    """All capabilities. Each point calls only the capabilities that override it."""
 
     def __init__(self, members: tuple[Capability, ...] = ()) -> None:
         self._listener = _naming(members, Capability.listener)
@@ -64,7 +64,7 @@ class Capabilities:
             yield
 
     def contribute(self, scope: PromptScope) -> list[DraftChange]:
-        """Return what changes the draft of a run, in order. Blocks; see `Capability.contribute`."""
+        """Return the changes of a run's draft, in order. Blocks; see `Capability.contribute`."""
         return [contribute(scope) for contribute in self._contribute]
 
     async def enter(self, run: RunContext) -> None:
@@ -73,7 +73,7 @@ class Capabilities:
             await enter(run)
 
     async def receive(self, run: RunContext, message: UserMessage) -> ReceivedParts:
-        """Return what a message of a person contains besides its text."""
+        """Return the content of a person's message besides its text."""
         if not message.attachments:
             return ReceivedParts()
         found = [await receive(run, message) for receive in self._receive]
@@ -93,7 +93,7 @@ class Capabilities:
         return request
 
     async def after_reply(self, run: RunContext, response: ModelResponse) -> ModelReply:
-        """Return a reply as all capabilities change it, with what they store."""
+        """Return a reply as all capabilities change it, with the additions to store."""
         reply = ModelReply(response)
         for after in self._after_reply:
             response, events, work, lost = await after(run, reply.response)
@@ -107,7 +107,7 @@ class Capabilities:
             await before(run, turn, calls)
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending) -> Contribution:
-        """Return what all capabilities store together with an ending, in their order."""
+        """Return the contributions of all capabilities to an ending, in their order."""
         found = [await contribute(run, turn, ending) for contribute in self._ending]
         return Contribution(
             tuple(event for each in found for event in each.events),

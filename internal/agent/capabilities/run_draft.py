@@ -36,7 +36,7 @@ class PromptSection(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The beginning of the first user message of every request, and what its tokens count as."""
+    """The beginning of the first user message of every request, with its context parts."""
 
     text: str = ""
     parts: tuple[ContextPart, ...] = ()

@@ -28,7 +28,7 @@ class SkillsCapability(Capability):
         self._skills = skills
 
     def contribute(self, scope: PromptScope, /) -> DraftChange:
-        """Read what the skills are for.
+        """Read the descriptions of the skills.
 
         Raises:
             InvalidRequest: a skill that the task names does not exist or is withheld.

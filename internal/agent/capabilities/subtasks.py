@@ -28,7 +28,7 @@ from internal.agent.store.stores import Stores
 
 
 class SubtasksCapability(Capability):
-    """Remembers which subtasks the model knows, and what a run waits for."""
+    """Remembers which subtasks the model knows, and which tasks a run waits for."""
 
     name = SubtaskState.capability
 
@@ -55,7 +55,7 @@ class SubtasksCapability(Capability):
         return replace(report, events=news)
 
     async def ending(self, run: RunContext, turn: Turn | None, ending: Ending, /) -> Contribution:
-        """Store what the run waits for; add what subtasks used to its last event."""
+        """Store the waits of the run; add the spending of subtasks to its last event."""
         if ending.awaits_tasks and turn is not None:
             return Contribution(after=partial(self._store_waits, run.run, turn.waits))
         # other runs have no other run's part

@@ -148,7 +148,7 @@ class SessionTitler:
         raise ModelError("The model's reply ended early.")
 
     def _store(self, candidate: _Candidate, response: ModelResponse, title: str) -> Write[bool]:
-        """Store what the request used and, unless it is empty, the title."""
+        """Store the usage of the request and, unless it is empty, the title."""
         run, task = candidate
         # a deleted session has no usage
         if (yield from self._stores.sessions.get(run.session_id)) is None:

@@ -8,7 +8,7 @@ from internal.agent.domain.react.turn import Turn
 
 
 class WorktreesCapability(Capability):
-    """Records what a subtask changed in its worktree."""
+    """Records the changes of a subtask in its worktree."""
 
     name = "worktrees"
 

@@ -1,4 +1,4 @@
-"""Tries an address and a key in order, and reports what works in sentences for people."""
+"""Tries an address and a key in order, and reports the result in sentences for people."""
 
 import asyncio
 import contextlib
@@ -91,10 +91,10 @@ class _Found(NamedTuple):
 
 
 async def check_address(request: AddressRequest) -> AddressReport:
-    """Try an address and a key; where they do not work, try what may be meant.
+    """Try an address and a key; where they do not work, try likely corrections.
 
-    The key is sent to the host that was entered and to those that the registry lists for its
-    provider. No redirect is followed with it. No model is asked for a reply.
+    The key is sent to the entered host and to the hosts that the registry lists for its provider.
+    No redirect is followed with it. No model is asked for a reply.
     """
     report = await _check(request)
     return report._replace(
@@ -103,7 +103,7 @@ async def check_address(request: AddressRequest) -> AddressReport:
 
 
 async def list_server_models(request: AddressRequest) -> AddressReport:
-    """Ask the server at an address for its models; a report that fails says why there are none."""
+    """Ask the server at an address for its models; a failed report gives the reason."""
     wire = wire_format(request.provider)
     title = request.provider.title
     if wire is None:
@@ -178,7 +178,7 @@ class _Check:
         self._tried: list[tuple[str, WireFormat]] = []
 
     async def run(self) -> AddressReport:
-        """Return what works. What is not found in time is not told."""
+        """Return the working address. Findings after the time limit are left out."""
         cause, found = AddressAnswer("silent"), None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._request.seconds):
@@ -341,7 +341,7 @@ class _Check:
 
     @property
     def _shown(self) -> str:
-        """The address as it was entered, without what must not be shown."""
+        """The address as it was entered, without secret parts."""
         entered = self._request.address
         if entered is not None and not has_scheme(clean_address(entered).value):
             return self._place.address.partition("://")[2]

@@ -32,7 +32,7 @@ def parse_models(body: bytes) -> tuple[str, ...] | None:
     """Return the names in a list of models, None if this is no such list.
 
     OpenAI and Anthropic send `{"data": [{"id": …}]}`, Ollama `{"models": [{"name": …}]}`, others a
-    bare list. Names with control characters, and those too long to be one, are left out.
+    bare list. Names with control characters, and names that are too long, are left out.
     """
     try:
         content = decode_json(body)

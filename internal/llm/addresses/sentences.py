@@ -52,7 +52,7 @@ def why(place: Place, cause: AddressAnswer) -> str:
 
 
 def advice_on(place: Place, cause: AddressAnswer) -> str:
-    """Return what to do about an address for which no other was found, or ""."""
+    """Return advice about an address without a working correction, or ""."""
     if cause.kind == "refused" and is_loopback(place.host):
         return "Start the server, or correct the port."
     return _ADVICE.get(cause.kind, "").format(host=place.host)

@@ -1,4 +1,4 @@
-"""The addresses that a person may have meant, and those that the registry lists. No I/O."""
+"""Likely corrections of an entered address, and the addresses in the registry. No I/O."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _ANTHROPIC_PATHS = ("", "/anthropic", "/api/anthropic", "/api")
 
 
 class Place(NamedTuple):
-    """The parts of an address. `port` is None for the default one of the scheme."""
+    """The parts of an address. A `port` of None is the default of the scheme."""
 
     scheme: str
     host: str

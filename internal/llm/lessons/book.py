@@ -119,7 +119,7 @@ class LessonBook:
         return min((limit for limit in limits if isinstance(limit, int)), default=MAX_TOOLS)
 
     async def learn(self, lessons: Iterable[Lesson], forgotten: Collection[LessonKey] = ()) -> None:
-        """Keep lessons, and remove others. What cannot be stored is kept in memory.
+        """Keep lessons, and remove others. Lessons that cannot be stored are kept in memory.
 
         The date of the lessons is set here.
         """
@@ -146,7 +146,7 @@ class LessonBook:
     async def observe_version(self, server: ModelServer, version: str) -> None:
         """Forget the lessons of a server that has another version now.
 
-        Nothing is known of a server that states none.
+        A server that states no version keeps its lessons.
         """
         if not version or not self._lessons:
             return

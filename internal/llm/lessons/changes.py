@@ -106,7 +106,7 @@ def find_change(
 
 
 def apply_lessons(dialect: Dialect, lessons: list[Lesson]) -> Dialect:
-    """Return a dialect after lessons. What this version does not know changes nothing."""
+    """Return a dialect after lessons. Lessons unknown to this version change nothing."""
     withheld = {each.name for each in lessons if is_tool_lesson(each)}
     for each in lessons:
         if each.kind != SEARCH_KIND and not is_tool_lesson(each):

@@ -160,7 +160,7 @@ class _Attempt:
         self._prepare()
 
     def continue_from(self, earlier: "_Attempt") -> None:
-        """Take over what an earlier request has changed."""
+        """Take over the changes by an earlier request."""
         self.dialect, self.search = earlier.dialect, earlier.search
         self._tried, self._learned = earlier._tried, earlier._learned  # noqa: SLF001 - of this class
         self._found = earlier._found  # noqa: SLF001 - as above
@@ -265,7 +265,7 @@ class _Attempt:
     def _end_search(
         self, server: ModelServer, version: str, learned: dict[LessonKey, Lesson]
     ) -> list[LessonKey]:
-        """Add what the accepted request says of a search; return the key of an ended one."""
+        """Add the finding of a search from the accepted request; return the keys that it ends."""
         search, probe = self.search, self._probe
         if search is None or probe is None:
             return []

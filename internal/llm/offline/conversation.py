@@ -66,7 +66,7 @@ class Conversation:
 
     @staticmethod
     def read_rules() -> None:
-        """Read what every conversation needs, if that was not done yet."""
+        """Read the rules of every conversation, if that was not done yet."""
         preload_catalog()
 
     def reply(self) -> Iterator[Part]:
@@ -238,7 +238,7 @@ def _attached(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def read_words(message: Message) -> str:
-    """Return what the person wrote: the text without speakers and without what it refers to."""
+    """Return the person's own text, without speakers and quoted messages."""
     text = replace_surrogates(message.text).strip()
     while block := _BACKGROUND.match(text):
         text = text[block.end() :]

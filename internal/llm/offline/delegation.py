@@ -64,7 +64,7 @@ def description(job: Job, size: int, quote: str, language: str) -> Mapping[str, 
 
 
 def describe_comparison(job: Job, result: str, language: str) -> str:
-    """Return the comparison of what the tasks of a `subagent` call answered."""
+    """Return the comparison of the answers of the tasks of a `subagent` call."""
     known = load_catalog()
     rows = {name: (int(size), path) for name, size, path in _ROW.findall(result)}
     if not rows:

@@ -121,7 +121,7 @@ def _without_end(known: DemoCatalog, text: str) -> str:
 
 
 def _holds_second_request(known: DemoCatalog, match: re.Match[str]) -> bool:
-    """Return True if a value without quotes contains what looks like another request."""
+    """Return True if a value without quotes seems to contain another request."""
     for name, value in match.groupdict(default="").items():
         before = match.string[max(0, match.start(name) - 1) : match.start(name)]
         if before in _CLOSING_QUOTES:
@@ -221,7 +221,7 @@ def _tool_job(job: Job, language: str) -> ToolJob:
 
 
 def fill_in(tool_job: ToolJob, before: str, language: str) -> ToolJob:
-    """Return a tool job with what its arguments take from the result of the tool job before."""
+    """Return a tool job with its arguments taken from the result of the tool job before."""
     job = tool_job.job
     if job.kind != "describe" or not is_file_description(job):
         return tool_job

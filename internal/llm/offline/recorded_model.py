@@ -1,4 +1,4 @@
-"""Recorded sessions that the demo model replays: its replies are those of the model that was asked.
+"""Recorded sessions that the demo model replays, with the replies of the recorded model.
 
 A recording is a file of JSON lines, as `larkspur sessions export ID FILE --recording` writes it: a
 `request` of a person, then each `reply` of the model with its tool calls. Results of tools are not
@@ -84,7 +84,7 @@ def read_recording(path: Path) -> Recording:
 class RecordedModel(OfflineModel):
     """The demo model with a recording.
 
-    A request of the recording gets its replies; all others get those of the demo model.
+    A request of the recording gets its replies; all others get replies of the demo model.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -20,10 +20,10 @@ class FoundRow(NamedTuple):
 
 
 def classify(answer: ErrorAnswer, server: str = "") -> Refusal:
-    """Return what an answer refuses, by the table of that `server` first.
+    """Return the refusal in an answer, by the table of that `server` first.
 
-    The fields that a program reads count more than words, because words may be those of a person:
-    a row with a code is asked before a row without, and a status by itself last.
+    The fields that a program reads count more than words, because words may come from a person: a
+    row with a code is asked before a row without, and a status by itself last.
     """
     found = find_row(answer, server)
     return UNKNOWN if found is None else found.refusal

@@ -84,7 +84,7 @@ class DeadLetters:
         await self._change(retry, entry)
 
     async def dismiss(self, letter_id: str, principal: Principal, via: Channel) -> None:
-        """Remove a dead letter from the list; what it was about does not happen.
+        """Remove a dead letter from the list; its message or run is not processed.
 
         Raises:
             Forbidden: the principal is not the owner.

@@ -47,7 +47,7 @@ class McpAdministration:
     async def review(
         self, name: str, principal: Principal, *, start: bool = False
     ) -> McpReviewReport:
-        """Return what a person should know of a server; with `start` it lists its tools now.
+        """Return the review of a server for a person; with `start` it lists its tools now.
 
         Raises:
             Forbidden: the principal is not the owner.

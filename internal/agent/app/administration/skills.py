@@ -28,14 +28,14 @@ class SkillAdministration:
         self._reviews = reviews
 
     async def list_all(self, principal: Principal) -> list[SkillSummary]:
-        """Return all skills. What names paths of the machine is for the owner only."""
+        """Return all skills. Paths of the machine are for the owner only."""
         found = await asyncio.to_thread(self._reviews.list_all)
         if principal.may("owner"):
             return found
         return [msgspec.structs.replace(each, problem="", warnings=[]) for each in found]
 
     async def review(self, name: str, principal: Principal) -> SkillReviewReport:
-        """Return what a person should know of a skill before it is offered to the model.
+        """Return the review of a skill for a person, before it is offered to the model.
 
         Raises:
             Forbidden: the principal is not the owner.
@@ -55,10 +55,11 @@ class SkillAdministration:
         accept: bool,
         rules: Sequence[str] = (),
     ) -> SkillSummary:
-        """Accept the files of a skill with this hash, or withdraw what was accepted.
+        """Accept the files of a skill with this hash, or withdraw their acceptance.
 
-        `rules`, of those that the review offers, are granted for all tasks of the principal outside
-        of chats. It counts from the next call of a run on. Returns the skill.
+        The `rules`, chosen from the ones that the review offers, are granted for all tasks of the
+        principal outside of chats. The decision takes effect at the next call of a run. Returns the
+        skill.
 
         The audit entry is written before the decision is stored, and the rules after it: a failure
         between them leaves an entry without a decision, or a decision without rules, but never a

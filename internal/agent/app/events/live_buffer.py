@@ -35,7 +35,7 @@ class LiveEncoder(Protocol):
     """Encodes live events. The subscribers with the same encoder get the same bytes."""
 
     def encode(self, events: Sequence[EventRecord], /) -> bytes | None:
-        """Return the bytes to write, b"" for none; None if they are too many for one write."""
+        """Return the bytes to write, b"" without any; None if they are too many for one write."""
         ...
 
 
@@ -53,7 +53,7 @@ class LiveSink(Protocol):
         ...
 
     def start_live(self, leave: Callable[[], None], /) -> LiveWriter:
-        """Return what is written to. `leave` must be called once it would have to wait."""
+        """Return the writer. `leave` must be called once the writer would have to wait."""
         ...
 
     def stop_live(self) -> None:
@@ -93,7 +93,7 @@ class _Group:
         return self._followers.pop(follower.writer, None) is not None
 
     def write(self, events: Sequence[EventRecord]) -> list[_Follower]:
-        """Write events to all sinks, and return those that did not get them."""
+        """Write events to all sinks, and return the followers that did not get them."""
         if self._sessions is not None:
             events = [record for record in events if record.session_id in self._sessions]
         try:
@@ -192,7 +192,7 @@ class LiveBuffer:
         self._cached_key = (0, 0, 0)
 
     def wake(self) -> None:
-        """Write to the sinks and wake everyone who waits in `changed`."""
+        """Write to the sinks and wake all subscribers that wait in `changed`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

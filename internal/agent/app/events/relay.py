@@ -1,7 +1,7 @@
 """The relay: live output of the runs of one process for the subscribers of another.
 
-A process says which sessions it shows. The others then send it the deltas of these sessions, a few
-times a second, and what their open nodes have said so far. Nothing of this is stored.
+A process announces the sessions that it shows. The others then send it the deltas of these
+sessions, a few times a second, and the text so far of their open nodes. Nothing of this is stored.
 """
 
 import asyncio

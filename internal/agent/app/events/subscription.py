@@ -155,7 +155,7 @@ class Subscription:
         yield self._switch_to_live()
 
     async def live(self, sink: LiveSink | None = None) -> AsyncGenerator[list[StreamItem]]:
-        """Yield new events until the feed is closed, those that a sink does not write."""
+        """Yield new events until the feed is closed, except events that a sink writes."""
         while not self._feed.closed:
             if self._index < self._buffer.base:  # overrun: read the log again from the cursor
                 since = self._event_id()
@@ -177,7 +177,7 @@ class Subscription:
         return sink.is_ready and not is_behind
 
     async def _backlog(self) -> AsyncGenerator[list[StreamItem]]:
-        """Yield pages of the log until there are no more and the buffer covers what follows."""
+        """Yield pages of the log until there are no more and the buffer covers later events."""
         while True:
             index = self._buffer.end  # before the read: later events are in the buffer
             page = await self._page()

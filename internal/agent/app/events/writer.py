@@ -59,7 +59,7 @@ ExtraWork = Callable[[], Write[list[EventRecord]]]
 
 
 def join_work(*works: ExtraWork | None) -> ExtraWork | None:
-    """Return statements for one transaction as one piece of work, None for none."""
+    """Return statements for one transaction as one piece of work, None if there are none."""
     present = [work for work in works if work is not None]
 
     def run() -> Write[list[EventRecord]]:
@@ -165,7 +165,7 @@ class SerializingEventListener:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a checkpoint of the run is stored or will be before what is emitted next."""
+        """Whether a checkpoint of the run is stored, or will be before the next emitted event."""
         return self._checkpoints.has_rows
 
     async def emit(
@@ -388,7 +388,7 @@ class QueuedListener:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Pass envelopes on while the block runs, and then those that are left."""
+        """Pass envelopes on while the block runs, and then the remaining ones."""
         try:
             yield
             await self._queue.join()
@@ -424,7 +424,7 @@ class QueuedListener:
 
 
 def _reject(batch: list[_Entry], failure: LeaseLost | StoreError) -> None:
-    """Raise the failure to those who wait for entries."""
+    """Raise the failure in all callers that wait for entries."""
     for entry in batch:
         if entry.stored is not None and not entry.stored.done():
             entry.stored.set_exception(failure)

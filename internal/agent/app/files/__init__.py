@@ -1,7 +1,7 @@
-"""Files of sessions: what people send, what runs make for them, and where the bytes are kept.
+"""Files of sessions: files from people, files that runs make for them, and their storage.
 
 - `session_files`: attachments and their quotas.
-- `unused_files`: what nothing uses any more, and its removal.
+- `unused_files`: files that nothing uses any more, and their removal.
 - `input_files`: the attachments of a message, as the model sees them.
 - `transcripts`: the words of the recordings of a message.
 - `request_images`: the bytes of pictures that a request to a model contains.

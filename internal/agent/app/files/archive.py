@@ -21,7 +21,7 @@ ReadFile = Callable[[str], AsyncIterator[bytes]]
 
 
 class _Output:
-    """Collects what an archive writes until it is taken. It cannot be rewound."""
+    """Collects the bytes of an archive until they are taken. It cannot be rewound."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -38,7 +38,7 @@ class _Output:
         """Do nothing."""
 
     def take(self) -> bytes:
-        """Return what was written since the last call."""
+        """Return the bytes written since the last call."""
         taken = b"".join(self._pieces)
         self._pieces.clear()
         return taken
@@ -47,7 +47,7 @@ class _Output:
 async def zip_artifacts(artifacts: Iterable[Artifact], read: ReadFile) -> AsyncIterator[bytes]:
     """Yield a ZIP archive of artifacts, a piece of a file at a time.
 
-    Their names are those of the artifacts, changed where no system could unpack them safely.
+    Its files have the names of the artifacts, changed where no system could unpack them safely.
     """
     output = _Output()
     archive = zipfile.ZipFile(output, "w")

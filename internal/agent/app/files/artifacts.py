@@ -71,7 +71,7 @@ _SHORT_ID = 8
 
 
 class RecordedArtifacts(NamedTuple):
-    """What was found: its events, the statements that store it with them, and a note for the model.
+    """New artifacts: their events, the statements stored with them, and a note for the model.
 
     All are empty if there is nothing new.
     """
@@ -104,7 +104,7 @@ class _NotStored(Exception):
 
 
 class ArtifactRecorder:
-    """Makes artifacts of files: stores their bytes, and prepares what is stored with the events."""
+    """Makes artifacts of files: stores their bytes, and prepares the rows for the events."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class ArtifactRecorder:
     async def record_shared(
         self, context: RunContext, call: ToolCall, shared: SharedFiles
     ) -> RecordedArtifacts:
-        """Make artifacts of files that a call shares; those that exist are shared again."""
+        """Make artifacts of files that a call shares; existing artifacts are shared again."""
         caption = display_caption(shared.caption)
         async with context.files.lock:
             await self._load(context)
@@ -176,9 +176,9 @@ class ArtifactRecorder:
         return self._recorded(context, call, changes, notes=notes, omitted=omitted)
 
     async def record_changes(self, context: RunContext, workspace: str) -> RecordedArtifacts:
-        """Commit what a subtask changed in its worktree to a branch, and make an artifact of it.
+        """Commit the changes of a subtask's worktree to a branch, and make an artifact of them.
 
-        The artifact is a diff, or the sentence why there is none.
+        The artifact is a diff, or a sentence with the reason if there is none.
         """
         subtask = context.run.subtask
         if subtask is None or subtask.workspace != "worktree":
@@ -300,7 +300,7 @@ class ArtifactRecorder:
         source: str = "",
         maker: str = "",
     ) -> _Change:
-        """Return what a stored file changes, and remember it as the newest of its name."""
+        """Return the change by a stored file, and remember the file as the newest of its name."""
         known = context.files.newest.get(name)
         if known is not None and known.sha256 == stored.sha256:
             return _Change(known, source, is_new=False, is_shared=not source)
@@ -364,7 +364,7 @@ async def _in_one_piece(content: bytes) -> AsyncGenerator[bytes]:
 
 
 def _changes_caption(changes: WorktreeChanges, task_id: TaskId) -> str:
-    """Return a line about what a subtask changed, with how to take it over."""
+    """Return a line about the changes of a subtask, with the command that applies them."""
     files = "1 file" if len(changes.paths) == 1 else f"{len(changes.paths):,} files"
     left_out = "".join(f" Left out: {each}." for each in changes.left_out)
     return (

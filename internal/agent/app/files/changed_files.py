@@ -43,9 +43,9 @@ logger = logging.getLogger(__name__)
 
 
 class ChangeRecorder:
-    """Records what a run changes in its workspace. A failure is logged: the run goes on.
+    """Records the changes of a run in its workspace. A failure is logged: the run goes on.
 
-    A run that calls nothing which may change files walks nothing.
+    A run without calls that may change files reads no folder.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ChangeRecorder:
     ) -> None:
         """Take the state of the workspace before calls that may change files.
 
-        Before those that change only files which they name, no other file is read.
+        Before calls that change only the files which they name, no other file is read.
         """
         known = context.files
         changing = [call for call in calls if _may_change(config, call.name)]
@@ -206,7 +206,7 @@ class ChangedFiles:
     async def entries(
         self, session_id: SessionId, principal: Principal, *, path: str = "", text: str = ""
     ) -> TreePage:
-        """Return what is in a folder of the workspace, or the files whose paths contain a text.
+        """Return the entries of a folder of the workspace, or the files whose paths contain a text.
 
         Raises:
             NotFound: the session, its workspace or the folder does not exist.

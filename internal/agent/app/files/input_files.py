@@ -107,7 +107,7 @@ class _Message(NamedTuple):
 class InputFiles:
     """Puts the files of a message into the session's input folder and describes them to the model.
 
-    What a chat service still has is fetched first.
+    Files that a chat service still has are fetched first.
 
     A file has the same name there after a second preparation; a name that is used by other bytes
     gets a number.
@@ -131,7 +131,7 @@ class InputFiles:
     async def add(
         self, session_id: SessionId, workspace: str, attachments: Sequence[Attachment]
     ) -> list[MessageFile]:
-        """Return the files as parts of a message; those that cannot be used say why.
+        """Return the files as parts of a message; an unusable one is replaced by the reason.
 
         Raises:
             StoreUnavailable: the store cannot be used now.
@@ -255,11 +255,11 @@ class InputFiles:
         *,
         limit: int,
     ) -> MessageFile:
-        """Return a file that is in the folder, by what it contains.
+        """Return a file of the folder as a part of a message, according to its content.
 
         Raises:
             DocumentUnreadable: it is damaged, protected by a password, or hostile.
-            AudioNotTranscribed: it is a recording that nobody can hear.
+            AudioNotTranscribed: it is a recording that cannot be transcribed.
         """
         if not attachment.size:
             return MessageFile(message.element(attachment, name, "[the file is empty]"))

@@ -1,4 +1,4 @@
-"""The folder in which tools leave files for people: what is in it, without following any link.
+"""The folder in which tools leave files for people, listed without following any link.
 
 The functions block: call them in a thread. Commands of the agent may change the folder at any
 moment, so every file is opened below an open folder and checked once it is open.
@@ -49,9 +49,9 @@ def output_exists(folder: str) -> bool:
 
 
 def scan_output(folder: str, *, since_ns: int = 0) -> OutputScan:
-    """Return what is in a folder and below it; nothing if it does not exist.
+    """Return the files in a folder and below it; no files if it does not exist.
 
-    Hidden and temporary files are left out without a reason, and so are those that did not change
+    Hidden and temporary files are left out without a reason, and so are files that did not change
     since a moment, in ns since 1970.
     """
     try:
@@ -128,7 +128,7 @@ class _Scanner:
         except OSError as error:
             self.ignored[path] = _reason(error)
             return
-        # not the time of the content, which programs set, such as those that unpack archives
+        # not the time of the content, which programs set, such as archivers
         if status.st_ctime_ns < self._since_ns:
             return
         if reason := _unsuitable(status):

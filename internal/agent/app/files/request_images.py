@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class RequestImages:
-    """Reads images in base64 and keeps those that were used last."""
+    """Reads images in base64 and caches the most recently used ones."""
 
     def __init__(
         self, attachments: Attachments, *, max_cached: int = MAX_CACHED_CHARACTERS

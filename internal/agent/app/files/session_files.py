@@ -169,10 +169,10 @@ class SessionFiles:
         sha256: str,
         offset: int,
     ) -> Attachment:
-        """Store a file like `upload_stream`, and keep what was received if that fails.
+        """Store a file like `upload_stream`, and keep the received bytes if that fails.
 
         Raises:
-            Conflict: `offset` is neither 0 nor what is stored of the upload, or another connection
+            Conflict: `offset` is neither 0 nor the stored size of the upload, or another connection
                 sends the same file.
             FileTooLarge: it is larger than `max_file_bytes`, or the uploads of the principal exceed
                 their quota.
@@ -271,7 +271,7 @@ class SessionFiles:
     async def remove_unused(self) -> None:
         """Remove the files of deleted sessions and uploads that expired, within some seconds.
 
-        A failure is logged. What is left is removed by the next call.
+        A failure is logged, and the next call removes the rest.
         """
         try:
             async with asyncio.timeout(REMOVAL_TIMEOUT_SECONDS):

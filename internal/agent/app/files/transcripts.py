@@ -13,7 +13,7 @@ class Transcripts:
         self._outage: AudioNotTranscribed | None = None
 
     async def get(self, sha256: str, descriptor: int, recording: Recording) -> Transcript:
-        """Return the transcript of an open file; its `seconds` are those of the file, if known.
+        """Return the transcript of an open file, with the length of the file in seconds, if known.
 
         Raises:
             AudioNotTranscribed: there is none.

@@ -42,7 +42,7 @@ class UnusedPart(NamedTuple):
 
 
 class UnusedFiles:
-    """Removes the files of deleted sessions, expired uploads, and what killed processes left.
+    """Removes the files of deleted sessions, expired uploads, and leftovers of killed processes.
 
     A file is removed while nothing becomes available in the store, after the database was asked
     whether anything uses it. It may be called at any time, by several processes at once, and be
@@ -73,7 +73,7 @@ class UnusedFiles:
         self._clock = clock
 
     async def remove_released(self) -> None:
-        """Remove what the database knows to be unused, and what is left of unfinished uploads.
+        """Remove files that the database marks as unused, and leftovers of unfinished uploads.
 
         A failure with one file is logged; the next call tries again.
 
@@ -139,7 +139,7 @@ class UnusedFiles:
         return UnusedPart(count + len(unused), size + sum(each.size for each in unused), None)
 
     async def _process(self, files: list[StoredFile], *, removes: bool) -> list[StoredFile]:
-        """Return those that nothing uses, or that were removed."""
+        """Return the unused files, or the removed ones."""
         if removes:
             await self._release_expired()
         names, now = [each.sha256 for each in files], rfc3339(self._clock.now())

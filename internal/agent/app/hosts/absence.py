@@ -44,10 +44,10 @@ class HostAbsence:
         self._clock = clock
 
     async def check(self) -> int:
-        """Record that this host works; tell of others that do not. Return how many were told of.
+        """Record that this host works, report missing hosts, and return the number of reports.
 
         Raises:
-            StoreUnavailable: this cannot be stored.
+            StoreUnavailable: the record or a report cannot be stored.
         """
         now = self._clock.now()
         if self._name:

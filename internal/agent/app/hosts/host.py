@@ -16,7 +16,7 @@ Location = Literal["host", "shared", "archive"]
 
 
 class Host(msgspec.Struct, frozen=True):
-    """A host among those that execute the runs of a database.
+    """A host among the hosts that execute the runs of a database.
 
     Attributes:
         name: "" if the database is used by one host alone: it executes every run.

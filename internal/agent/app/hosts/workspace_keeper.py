@@ -49,7 +49,7 @@ def new_version() -> str:
 
 
 class SavedWorkspace(NamedTuple):
-    """What to store with the end or pause of a run: its events, and the statements with them."""
+    """The events to store with the end or pause of a run, and the statements with them."""
 
     events: tuple[Notice, ...] = ()
     also: ExtraWork | None = None
@@ -98,7 +98,7 @@ class WorkspaceKeeper:
         self._unsaved: set[SessionId] = set()
 
     async def restore(self, task: Task) -> None:
-        """Make the files of a task's session those of its newest archive, unless they are.
+        """Restore the files of a task's session from its newest archive, unless they are current.
 
         Raises:
             StoreUnavailable: this is not possible now.
@@ -245,7 +245,7 @@ class WorkspaceKeeper:
 
 
 def _left_out(packed: PackedWorkspace) -> list[Notice]:
-    """Return the event that names what an archive does not contain, if there is something."""
+    """Return the event that names the parts left out of an archive, if there are any."""
     if not packed.left_out:
         return []
     named = ", ".join(packed.left_out[:_MAX_NAMED])

@@ -11,7 +11,7 @@ _MAX_GAP_SECONDS = 60.0
 
 
 class Lease(NamedTuple):
-    """A lease: what it is for, the process that holds it, and its end (RFC 3339)."""
+    """A lease: its name, the process that holds it, and its end (RFC 3339)."""
 
     name: str
     owner: str
@@ -26,7 +26,7 @@ class LeaseState(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether another process may take what the lease is for."""
+        """Whether another process may take the lease."""
         return self.has_ended or self.is_alive is False
 
 
@@ -47,7 +47,7 @@ class LeaseWatch:
         self._last_look: float | None = None
 
     def look(self, leases: Iterable[Lease]) -> dict[str, LeaseState]:
-        """Return the states of all leases by name; those that were left out are forgotten."""
+        """Return the states of all leases by name; leases that were left out are forgotten."""
         leases, now = list(leases), self._clock.monotonic()
         is_first = self._last_look is None
         if self._last_look is None or now - self._last_look > _MAX_GAP_SECONDS:

@@ -1,4 +1,4 @@
-"""The list of the gateways and workers of a database, with what each of them does."""
+"""The list of the gateways and workers of a database, with the activity of each."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -47,7 +47,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> str:
-        """What it does, in words."""
+        """A description of its activity."""
         runs = f"{self.runs} active run" + "s" * (self.runs != 1)
         leads = [f"leads {' and '.join(self.leads)}"] if self.leads else []
         age = f"{max(round(self.lease_age_seconds), 0)} s ago"
@@ -56,7 +56,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessActivity(NamedTuple):
-    """What the processes of a database do: the runs that each executes, and who leads what."""
+    """The activity of the processes of a database: the runs of each, and the leaderships."""
 
     runs: Mapping[str, int]
     leaders: Iterable[tuple[str, str]]
@@ -71,7 +71,7 @@ def view_processes(
     lease_seconds: float,
     now: datetime,
 ) -> list[ProcessView]:
-    """Return the entries with what their processes do at a time."""
+    """Return the entries with the activity of their processes at a time."""
     leaders = list(activity.leaders)
     views = []
     for each in entries:
@@ -99,7 +99,7 @@ class ProcessList:
     """The gateways and workers of the database, seen from this process.
 
     Args:
-        processes: those of this machine.
+        processes: the processes of this machine.
         lease_seconds: the length of a lease, which is the same for all processes.
     """
 
@@ -117,7 +117,7 @@ class ProcessList:
         self._lease_seconds = lease_seconds
 
     async def list_all(self, principal: Principal) -> list[ProcessView]:
-        """Return all processes, those that started first before the others.
+        """Return all processes, the earliest started first.
 
         Raises:
             Forbidden: the principal is not the owner.

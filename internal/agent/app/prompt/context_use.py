@@ -1,4 +1,4 @@
-"""What fills the context window in a request, by part."""
+"""The content of the context window in a request, by part."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -45,7 +45,7 @@ def fixed_parts(
 def measure_context(
     config: RunConfig, messages: RequestMessages, limits: ModelLimits
 ) -> ContextUse:
-    """Return what a request with these messages, instructions included, holds."""
+    """Return the content of a request with these messages, instructions included."""
     loaded = 0
     if retained := {tool.name for tool in config.tools if tool.retained}:
         loaded = _result_tokens(messages.exchanges(), retained)

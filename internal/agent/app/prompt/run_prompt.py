@@ -31,12 +31,12 @@ _MAX_DIRECT_SECONDS = 0.001
 
 
 class RunPrompt(NamedTuple):
-    """What the model gets before the conversation, in the folder `workspace` (an absolute path).
+    """The model's input before the conversation, in the folder `workspace` (an absolute path).
 
-    `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
-    `problems` are sentences on the files that are not used, and on a model that the provider may
-    not have, `withheld` the tools that exist and that the run does not have. `deferred` are tools
-    that it has and that no request lists. `rules` allow calls.
+    `budget` is the number of tokens left for the conversation, `parts` the numbers that the prompt
+    takes. `problems` are sentences on unused files, and on a model that the provider may not have;
+    `withheld` are the existing tools that the run does not have. `deferred` are tools that it has
+    and that no request lists. `rules` allow calls.
     """
 
     model: str
@@ -127,7 +127,7 @@ class RunPromptBuilder:
     def _read_files(
         self, scope: PromptScope, find_workspace: Callable[[], str]
     ) -> tuple[PromptScope, list[DraftChange]]:
-        """Return the scope with its workspace, and what capabilities found in files. Blocks."""
+        """Return the scope with its workspace, and the capabilities' findings in files. Blocks."""
         began = time.thread_time()
         scope = scope._replace(workspace=find_workspace())
         changes = self._capabilities.contribute(scope)
@@ -176,9 +176,9 @@ class RunPromptBuilder:
         )
 
     def _known(self, *, delegates: bool, in_group: bool) -> list[ToolSpec]:
-        """Return the tools that are offered.
+        """Return the offered tools.
 
-        Those that create tasks are left out if the run may not, and those of group chats elsewhere.
+        Tools that create tasks are left out if the run may not, and tools of group chats elsewhere.
         """
         left_out = frozenset[str]() if delegates else DELEGATION_TOOLS
         offered = (each for each in self._tools.specs() if in_group or not each.only_in_groups)

@@ -1,7 +1,8 @@
-"""The system prompt of a run: what the model reads before the conversation.
+"""The system prompt of a run, which the model reads before the conversation.
 
-Its parts come in this order: who the agent is, the rules, what the profile adds, and last the
-environment, which differs most between runs: a provider caches the longest common beginning.
+Its parts come in this order: the role of the agent, the rules, the addition of the profile, and
+last the environment, which differs most between runs: a provider caches the longest common
+beginning.
 """
 
 from collections.abc import Iterable
@@ -88,7 +89,7 @@ def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
 
 
 def _outside_rule(policy: Policy, sandbox: SandboxCapabilities) -> str:
-    """Return what commands see besides the workspace, as a part of a list."""
+    """Return the places outside the workspace that commands see, as a part of a list."""
     rules = map(split_rule, policy.allow)
     paths = [path for tool, path in rules if tool in {READ_OUTSIDE, WRITE_OUTSIDE} and path]
     names = ", ".join((*sandbox.read_only, *paths))

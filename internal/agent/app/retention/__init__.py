@@ -1,4 +1,4 @@
-"""Removal of what is older than the settings allow.
+"""Removal of data older than the settings allow.
 
 - `pruner`: `Pruner`, `RetentionPolicy`
 """

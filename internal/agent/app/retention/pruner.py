@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class RetentionPolicy(NamedTuple):
-    """After how many days what is removed; 0: never."""
+    """Retention periods in days; 0: unlimited."""
 
     events_days: int = 0
     sessions_days: int = 0
@@ -41,7 +41,7 @@ class RetentionPolicy(NamedTuple):
 
 
 class Pruner:
-    """Removes what is old. It may run at any time, in several processes at once, and be killed."""
+    """Removes old data. It may run at any time, in several processes at once, and be killed."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Pruner:
         self._workspaces = workspaces
 
     async def count(self) -> list[Pruned]:
-        """Return what `prune` would remove now. Changes nothing."""
+        """Count the items that `prune` would remove now. Changes nothing."""
         return await self._visit(removes=False)
 
     async def prune(self) -> list[Pruned]:
-        """Remove what is old and return how much that was.
+        """Remove old data and return the removed amounts.
 
         Raises:
-            StoreError: the database cannot be used; what was removed before is not there any more.
+            StoreError: the database cannot be used; earlier removals remain in effect.
         """
         pruned = await self._visit(removes=True)
         removed = {each.kind: each.total for each in pruned if each.total}

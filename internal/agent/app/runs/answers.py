@@ -1,4 +1,4 @@
-"""Answers: what the answer to a question changes, in one transaction."""
+"""Answers: the changes by the answer to a question, in one transaction."""
 
 import msgspec
 

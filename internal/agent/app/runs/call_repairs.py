@@ -1,4 +1,4 @@
-"""How often the calls of each model were repaired in this process."""
+"""Counts of the repaired calls of each model in this process."""
 
 import logging
 from collections import Counter

@@ -52,7 +52,7 @@ _LastStep = Done | Pause | AwaitTasks | RunHandedOver
 
 
 class _Content(NamedTuple):
-    """What a run stores when an attempt ends, without what capabilities add."""
+    """The content that a run stores when an attempt ends, without the additions of capabilities."""
 
     events: tuple[Event, ...]
     work: ExtraWork
@@ -108,7 +108,7 @@ class RunCompleter:
     async def _content(
         self, context: RunContext, turn: Turn | None, step: _LastStep, ending: Ending
     ) -> _Content:
-        """Return what the run itself stores when an attempt ends."""
+        """Return the content that the run itself stores when an attempt ends."""
         match step:
             case Pause(question=question):
                 record = self._question_record(context, question)
@@ -143,7 +143,7 @@ class RunCompleter:
     async def _close_unfinished_work(
         self, context: RunContext, turn: Turn | None, step: _LastStep
     ) -> None:
-        """Close what an attempt leaves open, besides the calls that run again."""
+        """Close the work that an attempt leaves open, besides the calls that run again."""
         kept = frozenset[str]()
         match step:
             case Pause(question=question) if question.kind == "recovery":  # as after a crash

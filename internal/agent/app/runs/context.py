@@ -49,12 +49,12 @@ class RunServices(msgspec.Struct, frozen=True):
 
 
 class KnownFiles(msgspec.Struct):
-    """What an attempt of a run knows of the files for people; used while `lock` is held.
+    """Files for people that an attempt of a run knows; used while `lock` is held.
 
     `newest` are the newest artifacts of the session by name and `sources` the identities of their
     files, once they `are_read`; `seen` are the identities of the files in the output folder by
-    path, and `told` is what the model was told once. `has_folders`: the workspace was created. The
-    contents of the files `kept`, or of all, are kept for what the run changes.
+    path, and `told` are the problems that the model knows already. `has_folders`: the workspace
+    was created. The contents of the files `kept`, or of all, are kept to record the changes.
     """
 
     lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
@@ -162,5 +162,5 @@ async def stage(
 
 
 def describe_error(error: Exception) -> str:
-    """Return the sentence of an error for people; the log has what others say."""
+    """Return the sentence of an error for people; unexpected errors have a fixed one."""
     return str(error) if isinstance(error, LarkspurError) else INTERNAL_ERROR

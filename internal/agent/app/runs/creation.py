@@ -76,7 +76,7 @@ class Submission(msgspec.Struct, frozen=True):
 
     @property
     def model_text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         return self.prompt or self.instruction
 
 

@@ -134,7 +134,7 @@ class ReplyStream:
         self._told: set[RequestLoss] = set()
 
     def keep(self, text: str) -> None:
-        """Keep the text so far: what is consumed next continues it."""
+        """Keep the text so far: the next reply continues it."""
         self._kept = text
 
     async def consume(self, stream: AsyncGenerator[ModelStreamEvent, None]) -> ModelResponse:
@@ -199,7 +199,7 @@ class ReplyStream:
         await self._emit(*partials)
 
     async def tell(self, left_out: RequestLoss) -> None:
-        """Tell people what the model does not get; once, also if the request is repeated."""
+        """Report a part left out for the model; once, also if the request is repeated."""
         if left_out not in self._told:
             self._told.add(left_out)
             what, count, name = astuple(left_out)
@@ -527,7 +527,7 @@ class ReactEngine:
     async def _review_calls(
         self, context: RunContext, turn: Turn, parts: Sequence[Part]
     ) -> Mapping[str, HookOutcome]:
-        """Return what capabilities decide about the calls of a reply that can be executed."""
+        """Return the decisions of capabilities about the executable calls of a reply."""
         if not self._capabilities.reviews_calls or turn.closing_reason is not None:
             return {}
         known = ((call, turn.config.tool(call.name)) for call in turn.identify_calls(parts))
@@ -572,8 +572,8 @@ class ReactEngine:
     ) -> ModelResponse:
         """Request a reply; if the provider refuses the context, retry with less.
 
-        A context that is too long is shortened once. What a content filter may have refused is left
-        out step by step, down to the task.
+        A context that is too long is shortened once. Parts that a content filter may have refused
+        are left out step by step, down to the task.
         """
         limits = self._book.limits(turn.config.model)
         budget = _message_budget(limits, turn, limits.max_output_tokens)
@@ -630,7 +630,7 @@ class ReactEngine:
         return await self._capabilities.before_request(context, turn, request)
 
     def _measure_context(self, turn: Turn) -> ContextUse | UnsetType:
-        """Return what the request held whose reply is not added yet."""
+        """Return the content of the request whose reply is not added yet."""
         ask, limits = turn.next(), self._book.limits(turn.config.model)
         return measure_context(turn.config, ask.messages, limits) if isinstance(ask, Ask) else UNSET
 
@@ -660,7 +660,7 @@ def _message_budget(limits: ModelLimits, turn: Turn, output: int) -> int:
 
 
 def _continuation(reply: ModelResponse) -> str | None:
-    """Return what the model is told to continue a reply, None if the reply is whole."""
+    """Return the prompt that makes the model continue a reply, None if the reply is whole."""
     message = Message("assistant", reply.parts)
     if message.calls or not message.text.strip() or len(message.text) >= MAX_REPLY_CHARACTERS:
         return None

@@ -96,7 +96,7 @@ class RunResult(msgspec.Struct, frozen=True):
     """The end of a run, its messages for the session, and its usage by model.
 
     A `silent` run sends no reply to its chat. `told` are the subtasks whose ends it knows. `by` and
-    `via` identify who stopped it; `is_recalled`: by recalling its message.
+    `via` identify the person who stopped it; `is_recalled`: by recalling its message.
     """
 
     end: RunEnd
@@ -162,10 +162,10 @@ def _artifacts_to_send(stores: Stores, run: Run, told: frozenset[TaskId]) -> Rea
 def _settle_subtasks(
     stores: Stores, run: Run, task: Task, result: RunResult, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Store what the end of a run means to its subtasks, and to what waits for it as one.
+    """Store the effects of the end of a run on its subtasks, and on runs that wait for it.
 
-    The stop or interruption of a run also stops its subtasks. Otherwise the ends of those that the
-    run does not know are told to others.
+    The stop or interruption of a run also stops its subtasks. Otherwise the ends of subtasks that
+    the run does not know are reported to others.
     """
     if run.awaits_tasks:
         yield from stores.subtasks.clear_waits(run.id)
@@ -210,7 +210,7 @@ def _list_unreported(stores: Stores, run_id: RunId) -> Read[list[TaskId]]:
 def stop_subtasks(
     stores: Stores, runs: Sequence[Run], stop: StopRequest, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Stop the runs of subtasks and all below them. Nobody is told of their ends."""
+    """Stop the runs of subtasks and all below them, without reports of their ends."""
     yield from stores.subtasks.mark_reported([run.task_id for run in runs])
     events: list[EventRecord] = []
     for run in runs:
@@ -300,7 +300,7 @@ def end_idle_run(
 
 
 def with_totals(stores: Stores, run: Run, event: Event) -> Read[Event]:
-    """Return the last event of a run, whose end is stored, with what its subtasks used too.
+    """Return the last event of a run, whose end is stored, with the usage of its subtasks.
 
     The end of a subtask has the totals of the runs above it.
     """
@@ -372,7 +372,7 @@ def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:
 
 
 def load_turn_to_end(stores: Stores, run: Run) -> Read[Turn | None]:
-    """Return the Turn of a run that ends; of an unreadable checkpoint what can be read."""
+    """Return the Turn of a run that ends, or the readable part of an unreadable checkpoint."""
     stored = yield from stores.runs.get_checkpoint(run.id)
     return None if stored is None else _decode(stored, run) or readable_turn(stored)
 
@@ -437,7 +437,7 @@ def summarize(
 def end_events(
     run: Run, result: RunResult, turn: Turn | None, outcome: TurnOutcome
 ) -> tuple[LifecycleUpdated, ResultFinal | ResultCancelled]:
-    """Return the last two events of a run, without what its subtasks used; see `with_totals`."""
+    """Return the last two events of a run, without the usage of its subtasks; see `with_totals`."""
     end = result.end
     duration_ms = milliseconds_between(run.started, end.ended) if run.started else 0
     cost = UNSET if end.cost is None else end.cost
@@ -475,8 +475,8 @@ def queue_undelivered_messages(
 ) -> Write[list[EventRecord]]:
     """Make the steering that a run has not read the next tasks of its session, one per person.
 
-    What was written to a subtask continues its outermost task. What the run has not read of its
-    subtasks is told again; see `_settle_subtasks`.
+    Messages to a subtask continue its outermost task. Reports of subtasks that the run has not read
+    are sent again; see `_settle_subtasks`.
     """
     if run.subtask is not None:
         task = (yield from stores.tasks.get(run.subtask.root_task_id)) or task
@@ -528,7 +528,7 @@ def joined_attachments(messages: Sequence[Steering | Submission]) -> tuple[Attac
 
 
 def joined_prompt(messages: Sequence[Steering | Submission]) -> str:
-    """Return what the model reads of several messages; "" if that is their texts alone."""
+    """Return the text for the model of several messages; "" if it consists of their texts alone."""
     if not any(message.prompt for message in messages):
         return ""
     return "\n\n".join(message.model_text for message in messages)
@@ -578,9 +578,9 @@ def _file_messages(
 
 
 def _file_message(run: Run, task: Task, key: str, artifacts: Sequence[Artifact]) -> OutgoingMessage:
-    """Return a message with files; its body says what they are, and ends with their caption.
+    """Return a message with files; its body lists them, and ends with their caption.
 
-    Files have their names without folders, except those of an archive.
+    Files have their names without folders, except the files of an archive.
     """
     files = [each.attachment for each in artifacts]
     if key != file_key(run.id):
@@ -614,7 +614,7 @@ class _StoredEvent(msgspec.Struct):
 
 
 def stopped_texts(events: Iterable[Event]) -> dict[str, str]:
-    """Return what the model reads of the calls that such events close, by call_id."""
+    """Return the model's texts of the calls that such events close, by call_id."""
     closed = (each for each in events if isinstance(each, ToolCompleted))
     return {each.call_id: each.error or "" for each in closed}
 

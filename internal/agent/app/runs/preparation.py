@@ -44,7 +44,7 @@ MAX_FILTERED = 50
 
 
 class _Stored(NamedTuple):
-    """What the first Turn of a run takes from the database."""
+    """The values that the first Turn of a run takes from the database."""
 
     prompt: RunPrompt
     history: History
@@ -55,7 +55,7 @@ class _Stored(NamedTuple):
 
 
 class PreparedTurn(NamedTuple):
-    """A new Turn, what to report of it, and whether messages wait for it."""
+    """A new Turn, the events of its preparation, and whether messages wait for it."""
 
     turn: Turn
     events: list[Event]
@@ -167,7 +167,7 @@ class RunPreparer:
         *,
         is_first: bool,
     ) -> Read["_Stored"]:
-        """Return the prompt, what is stored for a task, and what the model learns of earlier runs.
+        """Return the prompt, the stored values for a task, and the reports of earlier runs.
 
         It is one transaction. The prompt comes first: it decides how much history fits.
         """

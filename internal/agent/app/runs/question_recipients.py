@@ -15,7 +15,7 @@ MAX_RECIPIENTS = 5
 
 
 class ChatOperators(NamedTuple):
-    """What the settings of an account say about a chat. Users are named by ids of the service.
+    """The settings of an account about a chat. Users are named by ids of the service.
 
     `users` are its operators besides the paired ones; with `is_everyone` all people in the chat
     are. `wanted` limits the recipients to these users, None for no limit; with `only_owners` they

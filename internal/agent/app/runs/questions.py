@@ -1,4 +1,4 @@
-"""Questions: who may see and answer them, and how they are closed."""
+"""Questions: the rights to see and answer them, and their closing."""
 
 from typing import NamedTuple
 
@@ -19,9 +19,9 @@ from internal.normal_forms.time_zones import format_moment
 
 
 class Actor(NamedTuple):
-    """A person who views or answers questions through a channel, in a chat ("" for none).
+    """A person who views or answers questions through a channel, in a chat ("" outside of one).
 
-    `writing` says when a text was written that does not name its question.
+    `writing` is the time of a text that does not name its question.
     """
 
     principal: Principal
@@ -31,7 +31,7 @@ class Actor(NamedTuple):
 
 
 def can_view(question: QuestionRecord, actor: Actor) -> bool:
-    """Return True for the owner, for who submitted the task, and inside the task's chat."""
+    """Return True for the owner, for the submitter of the task, and inside the task's chat."""
     principal = actor.principal
     in_chat = bool(question.chat) and question.chat == actor.chat
     return principal.may("owner") or principal.id == question.principal or in_chat

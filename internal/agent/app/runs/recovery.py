@@ -62,7 +62,7 @@ def backoff(failures: int) -> timedelta:
 
 
 class Recovery:
-    """Requeues orphaned runs, and ends those that cannot continue.
+    """Requeues orphaned runs, and ends runs that cannot continue.
 
     A run that cannot be recovered is logged and tried again the next time, and does not affect the
     others.
@@ -162,7 +162,7 @@ class Recovery:
     async def fail(self, run: Run, outcome: TurnOutcome) -> None:
         """End a run that cannot continue, unless another process has resumed it.
 
-        What it did is kept as far as it can be read and stored.
+        Its work is kept as far as it can be read and stored.
 
         Raises:
             StoreError: the end cannot be stored.

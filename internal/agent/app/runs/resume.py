@@ -50,7 +50,7 @@ def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: s
 
 
 def _without_calls(events: Iterable[Event], call_ids: frozenset[str]) -> Iterator[Event]:
-    """Yield the events besides those that close these calls."""
+    """Yield the events, except the ones that close these calls."""
     for event in events:
         if not (isinstance(event, ToolCompleted) and event.call_id in call_ids):
             yield event
@@ -136,7 +136,7 @@ class RunResumer:
             )
 
     async def _find_unfinished_work(self, context: RunContext) -> list[Event]:
-        """Return the events that close what the process before this one left open."""
+        """Return the events that close the work that the previous process left open."""
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         outputs = self._stores.call_outputs
         return await asyncio.to_thread(find_unfinished_work, log, outputs=outputs)
@@ -151,7 +151,7 @@ class RunResumer:
     def _read_stored(
         self, task: Task, turn: Turn
     ) -> Read[tuple[History | None, list[str], Answer | None]]:
-        """Return the history, None for a subtask, the rules, and the answer to the question."""
+        """Return the history (None in a subtask), the rules, and the answer to the question."""
         stores, history, answer = self._stores, None, None
         if not task.is_subtask:
             history = yield from load_history(stores.sessions, task.session_id, turn.history)

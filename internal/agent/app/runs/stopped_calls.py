@@ -1,4 +1,4 @@
-"""Stopped calls: what a call without a result had printed, how long it ran and what ended it."""
+"""Stopped calls: the output, duration and stop of a call without a result."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -18,7 +18,7 @@ MAX_RESULT_BYTES = 45_000
 
 
 class CallStop(NamedTuple):
-    """What ended calls: a person, the `principal` called `by`, a limit, a failure or a process."""
+    """The cause of a stop: a person (`principal`, named `by`), a limit, a failure or a process."""
 
     cause: Literal["person", "limit", "failure", "process"]
     by: str = ""
@@ -29,7 +29,7 @@ PROCESS_ENDED = CallStop("process")
 
 
 def call_stop(outcome: TurnOutcome) -> CallStop:
-    """Return what the end of a run means to its calls."""
+    """Return the stop of the calls of a run that ends."""
     match outcome.stop_reason:
         case "user_stop" if outcome.by in {"", NOBODY} or outcome.via == CLOCK:
             return CallStop("failure")
@@ -49,7 +49,7 @@ def close_call(
 ) -> ToolCompleted:
     """Return the event that closes a call without a result. Blocks.
 
-    `started` is when the call began (RFC 3339). Its error is what the model reads.
+    `started` is the time at which the call began (RFC 3339). Its error is the text for the model.
     """
     kept = outputs.read(run_id, call_id)
     if kept is None:

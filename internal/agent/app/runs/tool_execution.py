@@ -80,7 +80,7 @@ class ToolOutputStream:
 
     @property
     def text(self) -> str:
-        """The output so far, of which the middle may be left out."""
+        """The output so far; its middle may be left out."""
         return self._file.text
 
     def write(self, text: str) -> None:
@@ -135,7 +135,7 @@ MAX_RESULT_CHARACTERS = 30_000
 
 
 class _Batch:
-    """The calls of one iteration: the slots for those that run, and how many have not finished."""
+    """The calls of one iteration: the slots for running calls, and the count of unfinished ones."""
 
     def __init__(self, calls: int, concurrency: int) -> None:
         self.slots = asyncio.Semaphore(concurrency)
@@ -148,7 +148,7 @@ class _Batch:
 
 
 class _Execution:
-    """What the execution of a call made, besides the report for the model."""
+    """The products of the execution of a call, besides the report for the model."""
 
     def __init__(self) -> None:
         self.also: ExtraWork | None = None
@@ -156,7 +156,7 @@ class _Execution:
 
 
 class ExecutionLimits(NamedTuple):
-    """How many calls of a run are executed at once, and for how long each."""
+    """The number of calls of a run that are executed at once, and the time limit of each."""
 
     concurrency: int
     timeout_seconds: float
@@ -299,7 +299,7 @@ class ToolExecutor:
             self._outputs.remove(context.ids.run_id, call.call_id)
 
     async def _execute(self, executed: RunCall, batch: _Batch, made: _Execution) -> CallReport:
-        """Execute one call, or continue it, and keep what it made.
+        """Execute one call, or continue it, and keep its products.
 
         Raises:
             InputRequired, TasksAwaited: it waits, which the Turn has noted.

@@ -41,7 +41,7 @@ def waiting_event(
     text: str,
     now: str,
 ) -> EventRecord:
-    """Return the event that tells what became of a message; the list of them is stored."""
+    """Return the event with the outcome of a message; the list of them is stored."""
     event = InputWaiting(number=number, state=state, task=truncate_json(text))
     return EventRecord.ephemeral(wrap_event(ids, event, now, None))
 

@@ -1,9 +1,9 @@
-"""What the writer of a text could have seen: a text answers, approves and stops nothing newer.
+"""Visibility for the writer of a text: it answers, approves and stops nothing newer.
 
-Texts arrive late: a chat service delivers a message again after minutes, a page sends what was
-written without a connection. All channels say when a text was written, and it is compared here, in
-the transaction that it would change something in. A click, a reply to a question and a text with
-its id name their target: they count as written now.
+Texts arrive late: a chat service delivers a message again after minutes, a page sends texts that
+were written without a connection. All channels give the time of writing, which is compared here, in
+the transaction of the change. A click, a reply to a question and a text with its id name their
+target: they count as written now.
 """
 
 from collections.abc import Sequence

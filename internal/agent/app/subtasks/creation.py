@@ -45,7 +45,7 @@ class SubtaskSubmission(NamedTuple):
 
 
 class CallOfRun(NamedTuple):
-    """The call that creates subtasks, of which `max_parallel` run at once."""
+    """The call that creates subtasks, with at most `max_parallel` of them running at once."""
 
     run_id: RunId
     call_id: str

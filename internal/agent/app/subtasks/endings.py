@@ -1,4 +1,4 @@
-"""Endings: what the end of a task means to its creator and to what waits for it."""
+"""Endings: the effects of the end of a task on its creator and on runs that wait for it."""
 
 import msgspec
 
@@ -40,7 +40,7 @@ def queue_awaiting(stores: Stores, run: Run, *, now: str) -> Write[None]:
 
 
 def wake_waiting_runs(stores: Stores, task_id: TaskId, *, now: str) -> Write[list[EventRecord]]:
-    """Queue the runs that have what they wait for, now that a task has ended."""
+    """Queue the runs whose waits are over, now that a task has ended."""
     events: list[EventRecord] = []
     for run_id in (yield from stores.subtasks.list_waiting_for(task_id)):
         if (yield from stores.subtasks.has_settled_wait(run_id)):

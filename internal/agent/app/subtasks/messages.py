@@ -1,4 +1,4 @@
-"""Messages: what a run tells its subtasks, and their stop."""
+"""Messages of a run to its subtasks, and their stop."""
 
 import msgspec
 
@@ -43,7 +43,7 @@ def message_subtask(
 def cancel_subtask(
     stores: Stores, task: Task, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Stop a subtask and those below it. Nobody is told of its end."""
+    """Stop a subtask and all subtasks below it, without a report of its end."""
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         return []

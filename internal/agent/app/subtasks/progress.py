@@ -1,4 +1,4 @@
-"""Progress: the events about what a subtask does."""
+"""Progress: the events about the activity of a subtask."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ INTERVAL_SECONDS = 2.0
 
 
 class SubtaskProgress:
-    """Reports what a subtask is about to do, at most once in two seconds; other runs nothing."""
+    """Reports the next calls of a subtask, at most once in two seconds; nothing in other runs."""
 
     def __init__(
         self, run: Run, emit: Emit, *, database: Database, stores: Stores, clock: Clock
@@ -55,7 +55,7 @@ class SubtaskProgress:
 
 
 def _preview(turn: Turn, call: ToolCall) -> str:
-    """Return what a call does, such as `web_fetch example.com`."""
+    """Return a call with its subject, such as `web_fetch example.com`."""
     spec = turn.config.tool(call.name)
     subject = "" if spec is None else call_subject(call, spec)[1]
     text = f"{call.name} {subject}" if subject else call.name

@@ -1,4 +1,4 @@
-"""Results: what subtasks did, with the files of those below them."""
+"""Results of subtasks, with the files of the subtasks below them."""
 
 from collections.abc import Iterable
 

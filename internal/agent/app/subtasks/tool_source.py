@@ -83,14 +83,14 @@ _MAX_POLLING_RUNS = 1_000
 
 
 class CreatorFolders(NamedTuple):
-    """What subtasks get of the folder of their creator: files of it, and worktrees."""
+    """The folders that a creator gives its subtasks: files of its own folder, and worktrees."""
 
     files: WorkspaceFiles
     worktrees: Worktrees
 
 
 class SubtaskChoices(NamedTuple):
-    """What there is to choose for a subtask.
+    """The choices for a subtask.
 
     Attributes:
         profile: returns a profile by name; raises an error that names the nearest.
@@ -209,7 +209,7 @@ class DelegationTools:
     async def _create(
         self, context: CallContext, wanted: Sequence[NewTask], max_parallel: int
     ) -> list[SubtaskResult]:
-        """Store the subtasks of a call, or find those that it has stored before."""
+        """Store the subtasks of a call, or find the ones that it has stored before."""
         call = CallOfRun(context.run_id, context.call_id, max_parallel)
         run, creator, left = await self._database.read(partial(self._read_creator, context.run_id))
         created = await self._database.read(partial(find_created, self._stores, call, creator))
@@ -232,7 +232,7 @@ class DelegationTools:
         return await self._load(created)
 
     def _read_creator(self, run_id: RunId) -> Read[tuple[Run, Task, float | None]]:
-        """Return a run, its task, and what the outermost task has left in US dollars."""
+        """Return a run, its task, and the remaining budget of the outermost task in US dollars."""
         run, task = yield from self._read_run(run_id)
         place = run.subtask
         limit = task.spec.limits.max_cost if place is None else place.max_cost
@@ -404,7 +404,7 @@ class DelegationTools:
         return ToolOutcome(f"{result.path} is stopped.", told_tasks=(result.task.id,))
 
     async def _find(self, context: CallContext, names: Sequence[str]) -> list[SubtaskResult]:
-        """Return the subtasks with these ids or numbers; without any, those of the run's tree.
+        """Return the subtasks with these ids or numbers; without any, the subtasks of the run.
 
         Raises:
             NotFound: there is no such subtask in this conversation.

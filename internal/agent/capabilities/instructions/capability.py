@@ -81,7 +81,7 @@ class InstructionBlock(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Where it is from, in words."""
+        """A description of its source."""
         match self.source:
             case "owner":
                 return "the owner of Larkspur"
@@ -127,7 +127,7 @@ def _blocks(cleaned: Sequence[Instruction], max_bytes: int) -> list[InstructionB
 
 
 def instructions_text(blocks: Sequence[InstructionBlock]) -> str:
-    """Return what the model gets, "" without a block."""
+    """Return the text for the model, "" without a block."""
     if not blocks:
         return ""
     return "\n\n".join((PREAMBLE, *map(_delimited, blocks))) + "\n\n"

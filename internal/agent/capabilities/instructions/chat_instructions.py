@@ -43,10 +43,10 @@ class ChatInstructions:
     async def find(
         self, channel: Channel, scope: str, *, workspace: str, text: str
     ) -> AppliedInstructions:
-        """Return what the next task of a conversation gets.
+        """Return the instructions for the next task of a conversation.
 
-        `workspace` is the folder that the settings name, "" for that of the session; `text` is that
-        of the chat. For a small context window the model may get less of each text.
+        `workspace` is the folder that the settings name, "" for the folder of the session; `text`
+        is the text of the chat. For a small context window the model may get less of each text.
         """
         folder: str | None = workspace
         if not workspace:
