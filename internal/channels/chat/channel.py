@@ -75,7 +75,7 @@ class ChatApp(msgspec.Struct, frozen=True):
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
-    """Return the task defaults of a channel; what it does not set is that of the agent."""
+    """Return the task defaults of a channel; the agent's defaults apply to unset values."""
     return replace(
         defaults,
         profile=settings.profile or defaults.profile,
@@ -183,7 +183,7 @@ class ChatChannel:
 
     @property
     def problem(self) -> str:
-        """What this process cannot do for want of a permission, "" if nothing is known."""
+        """Description of a missing permission, "" if none is known to be missing."""
         return self._urgent.problem
 
     async def backlog(self) -> OutboxBacklog:

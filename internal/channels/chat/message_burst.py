@@ -36,7 +36,7 @@ MAX_MESSAGES = 20
 
 
 class BurstMessage(NamedTuple):
-    """A message that may belong to a burst: its row and what it says."""
+    """A message that may belong to a burst: its row and its content."""
 
     row: InboundMessage
     incoming: IncomingMessage
@@ -188,7 +188,7 @@ class MessageGatherer:
     async def _read_later(
         self, context: MessageContext, waiting: Iterable[QueuedMessage]
     ) -> list[BurstItem]:
-        """Return what the messages are that wait in the chat after one that becomes a task."""
+        """Return the messages that wait in the chat behind one that becomes a task."""
         row = context.row
         accepted = await self._gateway.delivery.list_accepted_in(
             row.channel, row.app, row.chat_id, _MAX_LATER
@@ -202,9 +202,9 @@ class MessageGatherer:
         return [await self._as_burst_item(each, context) for each in later]
 
     async def _as_burst_item(self, message: QueuedMessage, context: MessageContext) -> BurstItem:
-        """Return a message of the burst, its end, or None for a message of its own.
+        """Return a message of the burst, its end, or None if the message stands alone.
 
-        Commands, answers and news about the chat end a burst: they are never gathered.
+        Commands, answers and chat events end a burst: they are never combined.
         """
         row, first = message.row, context.incoming
         event = await message.parse(self._transport)

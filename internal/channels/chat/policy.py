@@ -78,7 +78,7 @@ def listed_rights(rules: ChatRules, user_id: str, *, is_external: bool = False) 
 def listed_operators(
     settings: ChatChannelSettings, is_user: Callable[[str], bool], chat_id: str
 ) -> ChatOperators:
-    """Return what the settings say about the operators of a chat, and who of them is asked."""
+    """Return the configured operators of a chat, and the ones who receive its questions."""
     operate = resolve_rules(settings, chat_id).operate
     return ChatOperators(
         tuple(filter(is_user, operate)),
@@ -119,7 +119,7 @@ def check_message(
 
 
 def _describe_length(message: IncomingMessage, length: int, phrases: ChatPhrases) -> str:
-    """Return what is said about a message without or with too many words, "" for any other."""
+    """Return the reply to an empty or too long message, or "" if its length is valid."""
     if is_empty(message):
         return phrases("only_mention", help=phrases.command("help"))
     if length > MAX_INSTRUCTION_CHARACTERS:
@@ -292,7 +292,7 @@ def _age(message: IncomingMessage, received: datetime) -> timedelta:
 
 
 def _as_words(age: timedelta, phrases: ChatPhrases) -> str:
-    """Return a time in the largest unit of which it has two or more."""
+    """Return a duration in days or hours if at least two, otherwise in minutes."""
     minutes = int(age.total_seconds() // 60)
     for key, size in (("late_days", 24 * 60), ("late_hours", 60)):
         if minutes >= 2 * size:

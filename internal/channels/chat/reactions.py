@@ -53,7 +53,7 @@ class ReactionFeedback:
 
 
 def current_rating(reactions: Iterable[MessageReaction]) -> Rating | None:
-    """Return the rating of the newest reaction of a person that was not removed; None for none."""
+    """Return the rating of a person's newest reaction that was not removed, or None."""
     newest: dict[str, MessageReaction] = {}
     for each in sorted(reactions, key=lambda each: (_time(each), each.is_removed)):
         newest[each.emoji] = each

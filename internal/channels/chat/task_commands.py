@@ -181,7 +181,7 @@ def _is_queued(run: Run) -> bool:
 
 
 def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
-    """Return a task and below it its subtasks, those that have not ended first of all."""
+    """Return the lines of a task and its subtasks, preferring unfinished ones if too many."""
     task, run = tree.task, tree.run
     shown = _below(tree.subtasks, run.id)
     if len(shown) > MAX_LISTED_SUBTASKS:

@@ -82,13 +82,13 @@ class StoredEvent(msgspec.Struct):
 
 
 class IncomingMessage(NamedTuple):
-    """A message in a chat. `text` is None for an unsupported kind and "" for no words.
+    """A message in a chat. `text` is None if its kind is unsupported and "" without words.
 
     `is_mention`: it mentions the bot or, as the chat application sees it, replies to the bot.
 
     `quoted_id` is the message it replies to, `thread_id` its thread and `thread_root_id` the first
-    message of that thread; "" for none. A message of a thread replies to another one only if the
-    service says so.
+    message of that thread; each may be "". A message of a thread replies to another one only if
+    the service says so.
     """
 
     message_id: str
@@ -353,7 +353,7 @@ class QuestionNotice(NamedTuple):
 
 
 class Thoughts(NamedTuple):
-    """What the model thought in a run, as far as the provider shows it, and for how long."""
+    """The reasoning of a run, as far as the provider shows it, and its duration."""
 
     text: str = ""
     seconds: int = 0
@@ -482,7 +482,7 @@ class ChatTransport(Protocol):
         """Release the connections that the other methods use."""
 
     async def parse(self, stored: StoredEvent) -> ChatEvent | None:
-        """Return what a stored event says; None if it cannot be read."""
+        """Return a stored event, parsed, or None if it cannot be read."""
 
     async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
         """Return an edited message as the service has it, as if it were sent at its edit.
@@ -491,7 +491,7 @@ class ChatTransport(Protocol):
         """
 
     async def complete(self, message: IncomingMessage) -> IncomingMessage:
-        """Return a partial message with what the service has of it; `text` is None without any."""
+        """Return a partial message with its content from the service; `text` None without any."""
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post. The service sends the same key and form only once.
@@ -542,7 +542,7 @@ class ChatTransport(Protocol):
         """Return the people in a chat."""
 
     async def read_message(self, message_id: str) -> PastMessage:
-        """Return a message of a chat and what it forwards or shares, with at most two calls."""
+        """Return a message of a chat with its forwarded or shared content, in at most two calls."""
 
     async def read_recent(self, message: IncomingMessage, limit: int) -> Sequence[PastMessage]:
         """Return the newest messages before a message, in its thread or else in its chat.

@@ -60,7 +60,7 @@ class Command(Generic[Context_contra, Result_co]):
 
 
 class GatewayReads(Protocol):
-    """What commands of every channel read from the gateway, with the rights of the person."""
+    """Read operations of the gateway for commands, with the rights of the person."""
 
     async def skills(self) -> Sequence[ListedSkill]:
         """Return all skills."""
@@ -89,7 +89,7 @@ class ChannelContext(Protocol):
     def say_rows(
         self, texts: CommandTexts, rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()
     ) -> None:
-        """Show rows with the same columns, the first of which is a name, and notes below them.
+        """Show rows with the same columns, beginning with a name, and notes below them.
 
         A chat shows each row with the text `line`, whose placeholders are the columns. With a text
         `more` it shows the first rows and counts the others.

@@ -180,7 +180,7 @@ class DisplayedRun:
         await self._save(0.0)
 
     async def _attempt_finish(self) -> float | None:
-        """Do what is left; return the seconds until the next attempt, None if there is none."""
+        """Finish the display; return the seconds until the next attempt, None without one."""
         state, wait = self._state, 0.0
         is_complete = await self._remove_reaction()
         is_complete = await self._remove_retired() and is_complete
@@ -231,7 +231,7 @@ class DisplayedRun:
             self._note_change()
 
     def _apply_output(self, record: EventRecord) -> None:
-        """Show what a call reports, not each of its reports: messages take few edits."""
+        """Show the latest report of a call, not every report: messages allow few edits."""
         now = self._clock.monotonic()
         if self._progress.apply_output(record.json) and now >= self._output_due:
             self._output_due = now + OUTPUT_INTERVAL_SECONDS
@@ -456,7 +456,7 @@ class DisplayedRun:
             raise TransportUnavailable("another process displays the run")
 
     async def _save(self, lease: float = LEASE_SECONDS) -> bool:
-        """Store what was displayed and renew the lease; False if another process holds it."""
+        """Store the display state and renew the lease; False if another process holds it."""
         stored = self._stored()
         self._saved, self._saved_at = stored.state, self._clock.monotonic()
         return await self._gateway.run_displays.save(stored, self._holder, lease)

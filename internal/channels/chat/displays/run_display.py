@@ -184,9 +184,9 @@ class RunDisplayLoop:
         self._quick[run_id] = True
 
     async def find_reply_place(self, pending: PendingMessage) -> str:
-        """Return the message that a reply replaces, "" for none.
+        """Return the message that a reply replaces, or "".
 
-        Progress of its run is not written any more: no earlier update can replace the reply.
+        Progress of its run is no longer written: no earlier update can replace the reply.
         """
         run_id = RunId(pending.outgoing.run_id)
         if pending.outgoing.key != reply_key(run_id) or pending.attempts >= MAX_REPLACE_ATTEMPTS:

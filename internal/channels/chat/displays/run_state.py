@@ -200,7 +200,7 @@ class RunProgress:
         return bool(self._steps or self._tools)
 
     def apply(self, event: str, envelope: bytes) -> bool:
-        """Apply a durable event; return True if it can change what is shown."""
+        """Apply a durable event; return True if it can change the display."""
         if event not in _OBSERVED:
             return False
         decoded = _decode(envelope)
@@ -240,9 +240,9 @@ class RunProgress:
         return True
 
     def apply_output(self, envelope: bytes) -> bool:
-        """Apply the live output of a call; return True if it can change what is shown.
+        """Apply the live output of a call; return True if it can change the display.
 
-        What the tool of an MCP server reports is shown, its last line. Output of commands is not.
+        The last line reported by a tool of an MCP server is shown. Output of commands is not.
         """
         payload = _decode(envelope).payload
         tool = self._tools.get(payload.node_id)
@@ -260,7 +260,7 @@ class RunProgress:
             self._places.setdefault(call_id, len(self._places))
 
     def exception(self, runs: RunMessages) -> str:
-        """Return what the run lacks at its end; see `RunMessages.exception`."""
+        """Return the reservation about the ended run; see `RunMessages.exception`."""
         return runs.exception(self._status, self._stop_reason, self._calls_not_run)
 
     def title(self, phrases: ChatPhrases) -> str:

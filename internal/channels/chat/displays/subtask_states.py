@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 
 class _SubtaskState(msgspec.Struct):
-    """What is known of a subtask: `path` "" if its role is not, `activity` the last call.
+    """State of a subtask: `path` is "" if its role is unknown, `activity` is the last call.
 
     Times are RFC 3339, "" if unknown.
     """
@@ -108,7 +108,7 @@ class _SubtaskState(msgspec.Struct):
 
 
 class SubtaskStates:
-    """The subtasks below an outermost run, those that its subtasks created included."""
+    """All subtasks below an outermost run, at any depth."""
 
     def __init__(self, root_run_id: RunId) -> None:
         self._root_run_id = root_run_id
@@ -140,7 +140,7 @@ class SubtaskStates:
             self._states[run.task_id].path = run.subtask.path
 
     def apply(self, event: str, envelope: bytes) -> bool:
-        """Apply a durable event of a session; return True if it can change what is shown."""
+        """Apply a durable event of a session; return True if it can change the display."""
         if event not in _OBSERVED:
             return False
         found = _decode(envelope)
