@@ -97,9 +97,9 @@ def check_file(path: str) -> InputFile:
 
 
 def existing_path(path: str, list_folder: Callable[[str], list[str]] = os.listdir) -> str:
-    """Return the path of what is there under names that look the same, the path itself if none is.
+    """Return the existing path whose names look the same as the given one, else the path itself.
 
-    Who looks for many paths passes a `list_folder` that remembers the names.
+    For many paths, pass a `list_folder` that caches the names.
 
     Raises:
         CliExit: several names in a folder look the same, and none is exactly the one in the path.

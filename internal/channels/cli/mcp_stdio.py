@@ -101,7 +101,7 @@ class McpBridge:
         raise Unreachable("the connection ended")
 
     def _headers(self, request: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the protocol repeats of a message in headers (2026-07-28, Transports)."""
+        """Return the headers that repeat parts of a message (MCP 2026-07-28, Transports)."""
         headers = {"Accept": f"application/json, {_STREAM}"}
         params: Mapping[str, Any] = request.get("params", {})
         meta = params.get("_meta")

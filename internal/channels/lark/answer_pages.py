@@ -124,7 +124,7 @@ def _break_line(line: str) -> str:
 
 
 def _find_break(line: str, end: int) -> int:
-    """Return the last good place to break before `end`, 0 for none."""
+    """Return the last good place to break before `end`, or 0."""
     closed = line.count("`", 0, end) % 2 == 0 and "``" not in line[:end]
     for boundary in _BOUNDARIES:
         for found in reversed([*boundary.finditer(line, end // 2, end)]):

@@ -610,9 +610,9 @@ class LarkApi:
                 return
 
     async def names_of(self, open_ids: Sequence[str]) -> dict[str, str]:
-        """Return the names of at most 50 people by their open_ids, of those that the app may see.
+        """Return the names by open_id of at most 50 people, without people hidden from the app.
 
-        It requires the scope of `name_of`.
+        Requires the scope of `name_of`.
         """
         query: dict[str, str | Sequence[str]] = {"user_ids": open_ids, "user_id_type": "open_id"}
         data = await self._api.call(
@@ -730,7 +730,7 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _created_id(data: Mapping[str, Any], name: str) -> str:
-    """Return the id of what a call created; without one the outcome of the call is unknown."""
+    """Return the id of the created object; without one the outcome of the call is unknown."""
     try:
         return _required_text(data, name)
     except LarkRejected as error:

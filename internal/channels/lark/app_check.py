@@ -126,7 +126,7 @@ _CALLBACKS = (
 
 
 async def check_app(settings: LarkSettings, clock: Clock) -> list[AppFinding]:
-    """Return what is wrong with the configured app, or one finding that nothing is.
+    """Return the problems of the configured app, or one finding that there are none.
 
     Makes at most five calls, and none if the channel is not enabled.
     """
@@ -155,7 +155,7 @@ class _AppCheck:
         self._console = f"{credentials.origin}/app/{self._app_id}"
 
     async def findings(self) -> AsyncGenerator[AppFinding]:
-        """Yield what is wrong.
+        """Yield the problems of the app.
 
         Raises:
             LarkUnavailable: the credentials are wrong, or Lark does not answer.

@@ -109,7 +109,7 @@ class CardActionHandler:
 
 
 def _read_suggestion(click: LarkClick, envelope: EventEnvelope) -> UserAction | None:
-    """Return the suggested message that was chosen; None for other buttons."""
+    """Return the chosen suggested message, or None if another button was clicked."""
     if (chosen := suggestion_of(click, envelope.header)) is None:
         return None
     received = ReceivedMessage(

@@ -1,6 +1,6 @@
-"""Which form of a message comes after one that Lark refused, and what is known to be refused.
+"""The next form of a message after Lark refused one, and the refusals learned in each chat.
 
-The code of a card's error says what has to be left out: full card → without mentions or pictures →
+The error code of a card determines the part to omit: full card → without mentions or pictures →
 card without tables → rich text → text. Pure, except for the memory of each chat.
 """
 
@@ -24,7 +24,7 @@ _MAX_CHATS, _MAX_KEYS = 2_048, 2_048
 
 
 class Refusals(msgspec.Struct, frozen=True):
-    """What Lark refused in a chat: mentions of these people together, and so many tables."""
+    """Refusals of Lark in a chat: mentions of these people together, and this many tables."""
 
     mentions: tuple[frozenset[str], ...] = ()
     tables: int | None = None
@@ -56,10 +56,10 @@ class RefusalMemory:
         self._begun: TTLCache[str, Refusals] = TTLCache(_MAX_KEYS, MEMORY_SECONDS)
 
     def begin(self, key: str, chat_id: str) -> Refusals:
-        """Return what is known of a chat when the first attempt to send a message is made.
+        """Return the refusals known in a chat at the first attempt to send a message.
 
-        Another form has another uuid: with what was learned since then, a message whose first
-        attempt succeeded without a response would be sent twice.
+        Another form has another uuid: with refusals learned later, a message whose first attempt
+        succeeded without a response would be sent twice.
         """
         if key not in self._begun:
             self._begun[key] = self._chats.get(chat_id, Refusals())

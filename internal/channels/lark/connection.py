@@ -63,7 +63,7 @@ class ConnectionState(NamedTuple):
 
 
 class LineActivity(NamedTuple):
-    """How often the connection was opened, and since when it has brought no event.
+    """The number of openings of the connection, and the start of its silence.
 
     `quiet_since` is the time of the last event or of the last opening, in monotonic seconds.
     """
@@ -306,7 +306,7 @@ class _ClientSession:
 
     @contextmanager
     def _own_network(self) -> Generator[None]:
-        """Replace what the client's module calls to connect, for the length of a block."""
+        """Replace the connecting functions of the client's module for the length of a block."""
         module = self._sdk.__dict__
         ours = {
             "requests": SimpleNamespace(post=self._discover),
@@ -363,7 +363,7 @@ class _ClientSession:
         self._lost.set()
 
     async def close(self) -> None:
-        """Stop what the client left running, and disconnect, politely if Lark lets us."""
+        """Stop the client's remaining tasks and disconnect; abort after the close timeout."""
         self._client._cache._cron.cancel()
         for task in self._tasks:
             task.cancel()

@@ -440,9 +440,9 @@ def _outside(text: str, spans: Sequence[Edit]) -> list[tuple[int, int]]:
 def _link_edits(
     text: str, spans: Sequence[Edit], pictures: Pictures
 ) -> tuple[list[Edit], list[Edit], list[Edit]]:
-    """Return the edits of links, and those that show pictures and that put words in their place.
+    """Return the edits of links, the edits that show pictures, and the edits that name them.
 
-    Images that are no pictures become links; the targets of misleading links are named.
+    Images that are not in `pictures` become links; the targets of misleading links are shown.
     """
     found, shown, words = list[Edit](), list[Edit](), list[Edit]()
     open_: list[int] = []
@@ -466,7 +466,7 @@ def _link_edits(
 def _picture_edits(
     text: str, opener: int, closer: int, pictures: Pictures
 ) -> tuple[list[Edit], list[Edit]] | None:
-    """Return the edits that show a picture, and those that leave its words; None for others."""
+    """Return the edits that show a picture, and the edits that name it, or None without one."""
     target = _TARGET.match(text, closer + 1) or _BRACKETED_TARGET.match(text, closer + 1)
     if target is None or not pictures or text[opener - 1 : opener] != "!":
         return None

@@ -1,4 +1,4 @@
-"""How Lark's servers are reached, by which proxy and certificates, and how they name a call."""
+"""Network access to Lark's servers: proxy, certificates, and the log ids of calls."""
 
 import re
 import ssl
@@ -37,7 +37,7 @@ class LarkNetwork(NamedTuple):
         return f"LarkNetwork({_address(self.proxy) if self.proxy else 'direct'})"
 
     def proxy_for(self, url: str) -> str | None:
-        """Return the URL of the proxy for a request, None for none."""
+        """Return the URL of the proxy for a request, or None."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme in {"https", "wss"} else 80)
         return self._proxies.find(parts.scheme, parts.hostname or "", port)

@@ -251,7 +251,7 @@ def _card(
 def _settled_card(
     record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
 ) -> dict[str, Any]:
-    """Return a line with the decision, which opens to what was asked."""
+    """Return a line with the decision, which expands to the question."""
     title = {"tag": "markdown", "content": _settled_line(record, phrases, app_id)}
     blocks = _content_blocks(record, phrases, app_id, budget, on_card=True)
     elements = [_element(block) for block in blocks]
@@ -262,7 +262,7 @@ def _settled_card(
 
 
 def _settled_line(record: QuestionRecord, phrases: ChatPhrases, app_id: str) -> str:
-    """Return the decision, what it was about and who made it, as Markdown of one line."""
+    """Return the decision, its subject and its author as one line of Markdown."""
     question, answer = record.question, _personal_answer(record)
     outcome, color = describe_outcome(record, phrases)
     who = "" if answer is None else _mention(answer, app_id, phrases)
@@ -327,7 +327,7 @@ def _local_time(instant: str) -> str:
 
 
 def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
-    """Return what is asked, or how it was settled, in one line."""
+    """Return the question or its outcome in one line."""
     question = record.question
     if record.status != "open":
         asked = describe_outcome(record, phrases).text
@@ -376,7 +376,7 @@ def _call_title(call: ApprovalItem, phrases: ChatPhrases) -> str:
 def _open_blocks(
     record: QuestionRecord, phrases: ChatPhrases, budget: TextBudget
 ) -> tuple[list[ContentBlock], list[ContentBlock]]:
-    """Return what an open card shows of a question on its face, and what it folds."""
+    """Return the visible blocks and the folded blocks of an open card."""
     if record.question.kind != "approval":
         return _subject_blocks(record, phrases, budget), []
     calls, face, folded = record.question.calls, list[ContentBlock](), list[ContentBlock]()
@@ -403,7 +403,7 @@ def _open_blocks(
 def _face_blocks(
     call: ApprovalItem, mark: str, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    """Return the exact text of a call and its risk, with what it does if there are several."""
+    """Return the exact text of a call and its risk, with its action if there are several."""
     exact = ContentBlock("code", budget.fit(call.what))
     if call.diff:
         exact = ContentBlock("diff", budget.fit(_without_names(call.diff, call.subject)))
@@ -447,7 +447,7 @@ def _call_remark(call: ApprovalItem, mark: str, phrases: ChatPhrases) -> str:
 
 
 def _named_tool(call: ApprovalItem, phrases: ChatPhrases) -> str:
-    """Return what a tool does and its name; the text of a call names a tool of an MCP server."""
+    """Return the action and the name of a tool; the text of a call names an MCP server's tool."""
     does = phrases.tool(call.tool, call.title)
     return does if is_mcp(call.tool) else f"{does} ({truncate_line(call.tool, 60)})"
 
@@ -563,7 +563,7 @@ def _decision_blocks(
 
 
 def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
-    """Return what a copy for a person of another chat says about the task."""
+    """Return the line about the task in a copy for a person of another chat."""
     if not isinstance(reach, CopyFor):
         return []
     asker = truncate_line(reach.asker, _MAX_NAME) or phrases("asked_somebody")

@@ -376,7 +376,7 @@ def _approval_controls(question: Question, phrases: ChatPhrases) -> AnswerContro
 
 
 def _always_label(question: Question, rules: Iterable[str], phrases: ChatPhrases) -> str:
-    """Return what rules allow, without what the card shows already."""
+    """Return the label for an answer with rules, which omits rules that the card already shows."""
     first = question.calls[0]
     if len(question.calls) == 1 and describe_rules(rules) in {first.what, first.subject}:
         return phrases("asked_yes_rule_this")

@@ -105,7 +105,7 @@ class _ListedMessage(msgspec.Struct):
 
 
 class _Attempt:
-    """An attempt to send a post: what is known to be refused, and what has been shown."""
+    """An attempt to send a post: the known refusals, and the parts already shown."""
 
     def __init__(self, post: ChatPost, key: str, refusals: Refusals) -> None:
         self.post, self.key, self.refusals = post, key, refusals
@@ -186,9 +186,9 @@ class ReplySender:
         known: Container[str],
         simplicity: int,
     ) -> SentPost | None:
-        """Return the first message of a reply that was sent since then, None for none.
+        """Return the first message of a reply that was sent since then, or None.
 
-        `known` are ids of other replies. A reply of which messages are missing was not sent.
+        `known` are ids of other replies. A reply with missing messages counts as not sent.
 
         Raises:
             TransportRejected: the chat may not be read, or is only known by its person.

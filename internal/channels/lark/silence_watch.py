@@ -95,7 +95,7 @@ class SilenceWatch:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what was found, and about histories that cannot be read."""
+        """Sentences about found messages and about histories that cannot be read."""
         scopes = [
             f"missed messages of {_CHATS[kind]} cannot be looked up: the scope {_SCOPES[kind]} is"
             " missing"
@@ -136,7 +136,7 @@ class SilenceWatch:
                     await self._woken.wait()
 
     async def _look(self, received: ReceivedMessages, on_message: OnMessage) -> float:
-        """Do what is due; return after how many seconds to look again."""
+        """Run the checks that are due; return the seconds until the next check."""
         line, now = self._connection.activity, self._clock.monotonic()
         if self._connection.state.status != "connected":
             return self._times.longest  # its opening wakes
@@ -165,7 +165,7 @@ class SilenceWatch:
             self._marked = now
 
     async def _look_up_all(self, received: ReceivedMessages, on_message: OnMessage) -> None:
-        """Store what is missing in all places, then that nothing is."""
+        """Store the missing messages of all places, then the time up to which none are missing."""
         started, checked = self._clock.now(), await received.get_checked()
         if checked is None:  # what was written before the first connection is not for the bot
             await received.save_checked(started)
@@ -253,7 +253,7 @@ class SilenceWatch:
         *,
         pages: int | None = None,
     ) -> MissedMessages | None:
-        """Return what is missing in a place, None if it cannot be read.
+        """Return the missing messages of a place, or None if it cannot be read.
 
         Raises:
             LarkUnavailable: it cannot be read for now.

@@ -70,7 +70,7 @@ class Delivery:
         self._exit.close()
 
     async def joined(self) -> Submitted | None:
-        """Return the run that the request joins because it is sent again, None for no run."""
+        """Return the run that a repeated request joins, or None."""
         repeated = self._request.services.gateway.repeated_requests
         return await repeated.find(self.repeatable, self._request.principal)
 

@@ -51,7 +51,7 @@ class StreamTransport(Protocol):
 
     @property
     def writer(self) -> LiveWriter | None:
-        """What takes a chunk without waiting; None if that is not possible."""
+        """Writer that accepts a chunk without waiting; None if that is not possible."""
         ...
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
@@ -130,7 +130,7 @@ class OpenStream:
         return writer
 
     def stop_live(self) -> None:
-        """Record what was written since `start_live`."""
+        """Record the events written since `start_live`."""
         self._leave_live = None
         self._transport.on_unready(None)
         self._note(self.encoder)

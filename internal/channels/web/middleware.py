@@ -137,7 +137,7 @@ class RequestMiddleware:
         await self._app(context.scope, receive, sender)
 
     def _preflight(self, context: RequestContext) -> Response:
-        """Return the response that allows a page of an allowed origin what it asks for.
+        """Return the preflight response for a page of an allowed origin.
 
         Raises:
             HttpError: the origin is not allowed, or the page asks for the login of this page.

@@ -49,7 +49,7 @@ class RequestContext(msgspec.Struct):
 
     @property
     def is_preflight(self) -> bool:
-        """Whether a browser asks for a page of another origin what the page may send."""
+        """True for the preflight request of a browser for a page of another origin."""
         return self.method == "OPTIONS" and bool(self.headers(b"access-control-request-method"))
 
     def require_principal(self) -> Principal:

@@ -61,7 +61,7 @@ class Prompt:
 
     @property
     def is_picking(self) -> bool:
-        """True while the input filters a list of values, of which Enter takes the first."""
+        """True while the input filters a list of values; Enter takes the first one."""
         if self._picked and not self._box.text.startswith(self._picked):
             self._picked = ""
         return bool(self._picked)
@@ -122,7 +122,7 @@ class Prompt:
         return question is not None and key in question.keys and self._armed(question)
 
     def press(self, key: str, seen: str = "") -> None:
-        """Handle a key of the question; `seen` is what was shown when it was written as a text."""
+        """Handle a key of the question; `seen` is the visible content when it was typed as text."""
         question = self.question
         if question is None:
             return
@@ -248,7 +248,7 @@ class Prompt:
                 self.session.view.close_question(question.id, answer)
 
     def _note_text(self, box: Buffer) -> None:
-        """Note what is shown while the input is changed; sending it empties it."""
+        """Record the visible content while the input changes; sending clears the input."""
         if box.text:
             self.session.written = self.session.seen
 

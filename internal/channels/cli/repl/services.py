@@ -1,4 +1,4 @@
-"""What a session works with once its first frame is drawn."""
+"""Services that a session opens after its first frame is drawn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -36,7 +36,7 @@ CYCLED_MODES = ("ask", "plan", "edit")
 
 @dataclass
 class TaskChoices:
-    """Task options of a session. `fixed` are those of the command line that cannot change."""
+    """Task options of a session. `fixed` are options of the command line; they cannot change."""
 
     fixed: Mapping[str, Any]
     mode: str = CYCLED_MODES[0]
@@ -75,7 +75,7 @@ class TaskChoices:
         return Mode(self.mode).exceeds(Mode(self.default_mode))
 
     def enter_session(self, mode: str | None, *, reviews_plans: bool) -> None:
-        """Use what a session last used: its mode, None for the default one, and its reviews."""
+        """Use the last options of a session: its mode (None: the default) and its plan review."""
         self.chose_mode = mode is not None and mode != self.default_mode
         self.mode = mode or self.default_mode
         self.plan_review = "always" if reviews_plans else None
@@ -321,7 +321,7 @@ class ReplSession:
         self.start(self._move_to_background())
 
     def ending_tasks(self) -> str:
-        """Return the sentence about the background tasks that end with this terminal, "" for none.
+        """Return the sentence about the background tasks that end with this terminal, or "".
 
         A gateway executes them regardless of the terminal.
         """
@@ -604,7 +604,7 @@ class ReplSession:
             self.start(self._mark_read())
 
     async def _read_cost(self) -> None:
-        """Read what the session has cost; without the gateway what was known stays."""
+        """Read the cost of the session; keep the previous value if the gateway fails."""
         self.view.cost.is_old, session_id = False, self.session_id
         if session_id is None:
             return

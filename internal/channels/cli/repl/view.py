@@ -42,7 +42,7 @@ class RequestUsage(NamedTuple):
 
     @property
     def percent(self) -> int:
-        """How full the context window is."""
+        """Used part of the context window, in percent."""
         return round(100 * self.input / self.window) if self.window else 0
 
 
@@ -270,7 +270,7 @@ class TranscriptView:
                 pass
 
     def _count_tokens(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
-        """Add the tokens of a reply to those of its outermost run, which is at work."""
+        """Add the tokens of a reply to the count of its running outermost run."""
         if name == "workflow.node.output.summary" and (run := self.runs.runs.get(run_id)):
             run.tokens += sum(payload["usage"].values())
 
@@ -411,7 +411,7 @@ class TranscriptView:
         return self._reply
 
     def _close(self) -> None:
-        """Complete the reply that is being streamed, then print what was held back for it."""
+        """Complete the streamed reply, then print the output that was held back for it."""
         if self._reply is not None:
             self._last_reply = self._reply.text
             self._queue.append(_Item("say", reply=self._reply))

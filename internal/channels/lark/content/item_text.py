@@ -20,7 +20,7 @@ Content = Mapping[str, Any]
 
 
 def item_text(kind: str, content: Content) -> str | None:
-    """Return the text of a message that is a thing; None for other kinds."""
+    """Return the text of a message that is an item, or None if it is of another kind."""
     read = _KINDS.get(kind)
     return None if read is None else read(content)
 

@@ -41,10 +41,10 @@ class MessageContent(NamedTuple):
 def read_content(
     kind: str, content: str, mentions: Sequence[Mention], *, bot: str = "", prefix: str = ""
 ) -> MessageContent | None:
-    """Return the content of a message, with names for mentions but those of `bot`.
+    """Return the content of a message, with names for mentions except mentions of `bot`.
 
-    `prefix` begins the names of files that have none at Lark. Returns None for an unknown kind, and
-    empty content if it is malformed, or if only Lark's API returns it.
+    `prefix` begins the names of files that have no name at Lark. Returns None if the kind is
+    unknown, and empty content if it is malformed or only available from Lark's API.
     """
     decoded = decode_object(content)
     if kind in CARRIED_KINDS:
@@ -97,7 +97,7 @@ def without_removed(pieces: Iterable[str | None]) -> str:
 
 
 def _close(before: str, behind: str) -> tuple[str, str]:
-    """Return what is around a removed mention without the blank beside it."""
+    """Return the text before and after a removed mention without the blank beside it."""
     line = before.rpartition("\n")[2]
     if behind[:1] in _BLANKS:
         return before, behind[1:]

@@ -62,7 +62,7 @@ def stop_error(submitted: Submitted) -> HttpError:
 
 
 async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Run) -> str:
-    """Return the answer of a settled run; of one that waits, what is asked.
+    """Return the answer of a settled run, or the questions of a waiting one.
 
     Raises:
         HttpError: the run failed, or has not ended in time.

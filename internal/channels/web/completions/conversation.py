@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
 
 class _Started(NamedTuple):
-    """A turn that was submitted; the fields are those of `ConversationTurn`."""
+    """A submitted turn, with the fields of `ConversationTurn`."""
 
     submitted: Submitted
     remark: str = ""
@@ -93,7 +93,7 @@ class _Started(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What a turn gives its task: the text for people and that for the model, and the files."""
+    """Task input from a turn: the text for people, the text for the model, and the files."""
 
     text: str
     prompt: str
@@ -167,7 +167,7 @@ class ConversationTurn:
         await self._remember({self._heard, ""}, asks=False)
 
     async def leave(self) -> None:
-        """Remember what was sent if the client leaves before the end; no effect after it."""
+        """Remember the text sent so far when the client leaves early; no effect after the end."""
         if not self._is_over:
             # to its end, as the client is gone and the request is cancelled
             await wait_for_completion(self._remember({self._heard, ""}, asks=False))
@@ -331,7 +331,7 @@ async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:
 
 
 async def _give(request: AnyRequest, place: _Place) -> _Given:
-    """Return what the messages of a turn give its task, and store their files."""
+    """Return the task input from the messages of a turn, and store their files."""
     files = _Files()
     for message in place.earlier:
         for file in message.files:

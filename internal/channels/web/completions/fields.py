@@ -1,7 +1,7 @@
-"""The fields of requests of other APIs, and what the gateway does with each.
+"""The fields of requests of other APIs, and the treatment of each by the gateway.
 
-A table is both what a request is checked by and what docs/http.md shows, so that no field is
-dropped in silence.
+The same table validates requests and is shown in docs/http.md, so that no field is silently
+ignored.
 """
 
 from collections.abc import Iterable, Mapping

@@ -32,7 +32,7 @@ _NO_RETRY = {RETRY_HEADER: "false"}
 
 
 class ReplyLimits(NamedTuple):
-    """What a client wants of a plain reply; None for what the settings and the model say."""
+    """Limits that a client requests for a plain reply; None uses the settings and the model."""
 
     max_tokens: int | None
     temperature: float | None

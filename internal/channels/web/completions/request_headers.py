@@ -11,7 +11,7 @@ from internal.channels.web.schemas import Key
 
 
 def named_session(request: ApiRequest[Any, Any]) -> str:
-    """Return the session that a request names, "" for none."""
+    """Return the session that a request names, or ""."""
     named = request.context.headers(SESSION_HEADER.encode())
     return named[0].decode("latin-1").strip() if named else ""
 

@@ -22,13 +22,13 @@ _NAMES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 def transcript_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
-    """Return a hash of what a user and the assistant said.
+    """Return a hash of the messages of a user and the assistant.
 
-    Blanks do not count, nor what clients add to answers or leave out of them: thoughts, pictures,
-    calls of tools. Messages of the same role in a row count as one.
+    It ignores blanks, and parts that clients add to answers or omit: thoughts, pictures, tool
+    calls. Consecutive messages of the same role count as one.
 
     Args:
-        user: whom the program names as its user, "" for nobody.
+        user: the user that the program names, or "".
         messages: the messages.
     """
     return _hash(user, _spoken(messages))
@@ -46,7 +46,7 @@ def loose_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
 def transcript_hashes(
     user: str, messages: Sequence[ConversationMessage], answers: Collection[str]
 ) -> set[str]:
-    """Return both hashes of messages with each of the answers that may come next, "" for none."""
+    """Return both hashes of messages with each possible next answer; "" means no answer."""
     said, hashes = _spoken(messages), set[str]()
     for answer in answers:
         whole = said.copy()

@@ -1,4 +1,4 @@
-"""`larkspur files`: list the files that runs made, save one, and remove those that are unused."""
+"""`larkspur files`: list the files that runs made, save one, and remove unused ones."""
 
 import hashlib
 import os

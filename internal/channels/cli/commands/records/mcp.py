@@ -41,7 +41,7 @@ _SEPARATORS = {"env": "=", "header": ":"}
 
 
 class _Prepared(NamedTuple):
-    """A server to add, and what its command needs, None for nothing."""
+    """A server to add, with the requirements of its command, or None without any."""
 
     name: str
     entry: Mapping[str, Any]
@@ -151,7 +151,7 @@ def _serve(args: Namespace, context: CommandContext) -> int:
 
 
 def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput) -> int:
-    """Print what a client needs to start `larkspur mcp serve`; without a name, list the clients.
+    """Print a client's entry that starts `larkspur mcp serve`; without a name, list the clients.
 
     Raises:
         CliExit: the client or the URL is unknown, or a path cannot be written into an entry.
@@ -237,7 +237,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
 def _needs(
     servers: McpAdmin, name: str, entry: Mapping[str, Any], context: CommandContext
 ) -> McpNeeds | None:
-    """Return what a command needs to start, after telling it.
+    """Print and return the unmet requirements of a command.
 
     Raises:
         CliExit: it cannot start.

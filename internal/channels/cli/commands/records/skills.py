@@ -166,7 +166,7 @@ def _ask(reports: list[SkillReport], context: CommandContext) -> None:
 
 
 def _granted(report: SkillReport, context: CommandContext) -> list[str]:
-    """Ask about each rule and return those that a person grants."""
+    """Ask about each rule and return the granted ones."""
     offered = dict.fromkeys(rule for _, rule, _ in report.requested if rule)
     return [
         rule

@@ -20,7 +20,7 @@ MAX_CELL_WIDTH = 60
 
 @dataclass
 class SlashContext:
-    """What handlers work with. `set_theme` recolours the screen, `quit` ends the session."""
+    """Context of command handlers. `set_theme` recolours the screen, `quit` ends the session."""
 
     session: ReplSession
     folder: Path

@@ -1,4 +1,4 @@
-"""Commands about the conversation and what the model sees of it."""
+"""Commands about the conversation and the model's view of it."""
 
 import base64
 
@@ -43,7 +43,7 @@ async def context_use(context: SlashContext, _arguments: str) -> None:
 
 
 def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ...]:
-    """Return a row: what it is, tokens, percent of the window and a bar."""
+    """Return a row: title, tokens, percent of the window and a bar."""
     view = context.session.view
     share = tokens / view.request.window
     percent = f"{share:.0%}" if not tokens or share >= _LEAST_SHARE else "<1%"
