@@ -74,9 +74,9 @@ class ChatRef(NamedTuple):
 
 
 class MessageContext(NamedTuple):
-    """A message that is processed: its sender, its inbox row, its chat, the reply's language.
+    """A message in processing: its sender, its inbox row, its chat, the reply's language.
 
-    `facts` were read when its processing began, and `rules` are those of its chat then.
+    `facts` and the chat's `rules` were read when its processing began.
     """
 
     actor: Actor
@@ -242,8 +242,8 @@ class TextAnswers:
     async def list_open(self, message: MessageContext) -> str:
         """Return the open questions of the chat as a list.
 
-        In a direct chat, those of other chats follow that the person may answer; elsewhere only
-        their number, as others read it.
+        In a direct chat, questions of other chats that the person may answer follow. In other
+        chats, which other people read, only their number follows.
         """
         phrases, elsewhere = message.phrases, await self._list_elsewhere(message)
         open_, parts = await self._gateway.queries.open_questions(message.actor.chat), list[str]()

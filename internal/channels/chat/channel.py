@@ -178,7 +178,7 @@ class ChatChannel:
 
     @property
     def is_led_elsewhere(self) -> bool:
-        """Whether another process does that."""
+        """Whether another process does so."""
         return self._leadership.is_elsewhere
 
     @property
@@ -200,7 +200,7 @@ class ChatChannel:
         await self._transport.close()
 
     async def run(self) -> None:
-        """Serve the account until `stop`. What was accepted or left unsent before is continued."""
+        """Serve the account until `stop`, including messages accepted or left unsent earlier."""
         self._loop = asyncio.get_running_loop()
         try:
             with self._app.gateway.listen_for_messages(self._sender.wake):

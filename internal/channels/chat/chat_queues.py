@@ -1,9 +1,9 @@
-"""The queues of accepted messages: whose turn it is, and how often an attempt is made.
+"""The queues of accepted messages: processing order, and retries.
 
 The messages of one chat are processed one at a time in the order of arrival; chats are independent
 of each other. An accepted row stays in the inbox until it is settled. A message that this process
-accepted is handed over without reading it again; the inbox is read at the start, for what is due,
-and for messages that other processes accepted or that were too many.
+accepted is passed on without reading it again. The inbox is read at the start, for due messages,
+and for messages that other processes accepted or that exceeded the queue.
 """
 
 import asyncio

@@ -86,7 +86,7 @@ async def set_profile(context: ChatContext, argument: str) -> str:
 
 
 async def set_network(context: ChatContext, argument: str) -> str:
-    """Choose what commands reach. Only the owner may choose more than the settings allow."""
+    """Set the network access of commands. Only the owner may exceed the configured access."""
     phrases, rules = context.phrases, context.rules
     if argument:
         try:

@@ -73,7 +73,7 @@ class CommandHandlers:
     async def stop_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
         """Stop the active run of the conversation if the text is only a word such as `stop`.
 
-        Returns None for other texts, if nothing is active, and if an open question offers the word.
+        Returns None if it is another text, nothing is active, or an open question offers the word.
         """
         context = self._context(message)
         if not is_stop_word(text) or not await context.list_unfinished():
@@ -86,7 +86,7 @@ class CommandHandlers:
     def help_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
         """Return the help if the text is only a word such as `help`.
 
-        Returns None for other texts, and if an open question offers the word.
+        Returns None if it is another text, or an open question offers the word.
         """
         questions = message.facts.questions
         options = (option for each in questions for option in each.question.options)

@@ -237,7 +237,7 @@ def _is_lone(text: str) -> bool:
 
 
 def without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
-    """Return what stands for the text of a message that only quotes, forwards or has only files."""
+    """Return a replacement for the text of a message that only quotes, forwards or has files."""
     if message.forwarded:
         return phrases("only_forwarded")
     names = ", ".join(each.name for each in message.attachments)

@@ -479,7 +479,7 @@ class OutboxSender:
 
 
 class _Unresolved(TransportRejected):
-    """Whether a message was sent is not known and cannot be found out."""
+    """Raised when it is unknown, and cannot be determined, whether a message was sent."""
 
 
 _COMPLETED = {reason for reason, status in STATUS_BY_STOP_REASON.items() if status == "completed"}

@@ -51,8 +51,8 @@ class Accepted(NamedTuple):
 class SenderContext(NamedTuple):
     """Facts that are not in the message.
 
-    `granted` are rights besides those of the lists. `in_our_thread`: the bot has posted in the
-    thread of the message.
+    `granted` are rights in addition to the lists. `in_our_thread`: the bot has posted in the thread
+    of the message.
     """
 
     principal_id: str
@@ -64,7 +64,7 @@ class SenderContext(NamedTuple):
 def listed_rights(rules: ChatRules, user_id: str, *, is_external: bool = False) -> frozenset[Right]:
     """Return the rights that the lists of a chat give a user.
 
-    A user of another organization has only those of entries with their own id.
+    A user of another organization gets rights only from entries with their own id.
     """
     rights: set[Right] = set()
     known = {user_id} if is_external else {user_id, rules.chat_id, "*"}
@@ -181,9 +181,9 @@ class ChatUsers:
         return Principal(self.principal_id(user_id), roles=rights)
 
     def act_in_chat(self, chat: str, principal: Principal, granted: frozenset[Right]) -> Actor:
-        """Return a person who is elsewhere as an actor in a chat such as `lark:cli_1:oc_1`.
+        """Return a person outside a chat such as `lark:cli_1:oc_1` as an actor in it.
 
-        There the person has the granted rights, and those of entries with their own id.
+        The person has the granted rights, and the rights of entries with their own id.
         """
         account = self.principal_id("")
         if not chat.startswith(account):  # of another account only the owner is an operator

@@ -29,10 +29,10 @@ class ReactionFeedback:
         self._transport, self._gateway, self._people = transport, gateway, people
 
     async def store(self, row: InboundMessage, reaction: MessageReaction) -> str:
-        """Store how a person rates a message after a reaction; return what became of it.
+        """Store a person's rating of a message after a reaction, and return the outcome.
 
-        The rating follows from all reactions of the person on the message that are known, so that
-        the order in which they arrive does not matter.
+        The rating follows from all known reactions of the person to the message, so that their
+        order of arrival does not matter.
         """
         prefix = reaction_prefix(reaction.message_id, reaction.user_id)
         stored = await self._gateway.delivery.list_raw(row.channel, row.app, prefix)

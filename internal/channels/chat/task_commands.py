@@ -101,13 +101,13 @@ async def resume(context: ChatContext, argument: str) -> CommandResult:
 
 
 async def show_status(context: ChatContext, _argument: str) -> str:
-    """Return what runs in the conversation, what commands reach, and the permission mode."""
+    """Return the active work, the network access of commands, and the permission mode."""
     facts = describe_isolation(context), describe_mode(context)
     return "\n".join([await _work(context), *facts])
 
 
 async def _work(context: ChatContext) -> str:
-    """Return what runs in the conversation."""
+    """Describe the active work of the conversation."""
     phrases, open_ = context.phrases, await context.list_unfinished()
     lines = [_describe_active(open_, phrases)]
     if len(open_) > 1:

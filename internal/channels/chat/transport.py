@@ -58,12 +58,12 @@ class TransportUnavailable(LarkspurError):
 
 
 class ReceivedMessage(NamedTuple):
-    """An event to be stored: `raw` is JSON that `ChatTransport.parse` reads.
+    """An event to store: `raw` is JSON that `ChatTransport.parse` reads.
 
     `message_id` is the same for every delivery of one event. Events of one `chat_id` are processed
-    in order; for those without a chat it is what they belong to, such as a message or a user.
-    `sent_at` is the time of a message by the clock of the service, None if unknown. `decoded` is
-    `raw` as its transport has decoded it, None if it has not.
+    in order; for events without a chat it is the id of a related object, such as a message or a
+    user. `sent_at` is the time of a message by the clock of the service, None if unknown. `decoded`
+    is `raw` as decoded by its transport, or None.
     """
 
     message_id: str
@@ -335,9 +335,9 @@ class CopyFor(NamedTuple):
 
 
 class QuestionContent(NamedTuple):
-    """A question as it is now: open, with what answers it, or settled.
+    """A question in its current state: open, with its possible answers, or settled.
 
-    `reach` is None for a question that is asked where it can be answered.
+    `reach` is None if the question can be answered in its own chat.
     """
 
     record: QuestionRecord
@@ -423,11 +423,11 @@ class ActionResult(NamedTuple):
 
 
 class TransportHealth(NamedTuple):
-    """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
+    """The state of the connection, its start (RFC 3339) and the reason if it is not connected.
 
-    `notes` are facts about messages that the service did not deliver, and `losses` those that
-    could not be made good. `last_event` is when the service sent something last (RFC 3339), "" for
-    not since this process started.
+    `notes` are facts about messages that the service did not deliver, and `losses` about the
+    unrecovered ones. `last_event` is the time of the last event from the service (RFC 3339), "" if
+    none arrived since this process started.
     """
 
     status: str

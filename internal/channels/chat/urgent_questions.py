@@ -62,7 +62,7 @@ class UrgentQuestions:
                 await self._alert(record)
 
     async def _alert(self, record: QuestionRecord) -> None:
-        """Alert those who may answer a question. Nothing is stored before it was sent to them."""
+        """Alert the people who may answer a question. Nothing is stored before it was delivered."""
         alerts = await self._list_alerts(record)
         question_id, delivery = record.question.id, self._gateway.delivery
         if not alerts or not await delivery.mark_urged(question_id):

@@ -134,9 +134,9 @@ class LessonAdmin(Protocol):
 
 
 class ListedProfile(NamedTuple):
-    """A profile. `problem` is why it cannot be used, "" if it can, `warning` what may be wrong.
+    """A profile. `problem` is the reason why it cannot be used, or ""; `warning` a likely mistake.
 
-    `source` is its file, "built in" without one, and `values` are its keys as a file has them.
+    `source` is its file, "built in" without one, and `values` are its keys as in a file.
     """
 
     name: str
@@ -262,8 +262,8 @@ class McpItem(NamedTuple):
 class ImportedServer(NamedTuple):
     """A server of a file, as it would be added.
 
-    `shown` is its command line or address, `notes` say what was changed and what its command
-    reaches, and `problem` is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    `shown` is its command line or address, `notes` describe changes and the access of its command,
+    and `problem` is a sentence with the reason why it cannot be added, "" if none is known.
     """
 
     name: str
@@ -578,7 +578,7 @@ class Application(Protocol):
         ...
 
     def lessons(self, config: str | None) -> LessonAdmin:
-        """Return what model servers have refused.
+        """Return the learned refusals of model servers.
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -601,9 +601,9 @@ class Application(Protocol):
         """Let agents follow a text of an instruction file; False if this cannot be stored.
 
         Args:
-            config: the configuration file, None for the usual one.
+            config: the configuration file, None for the default one.
             path: the instruction file.
-            content: its beginning, up to the part that agents get.
+            content: the beginning of the file that agents get.
 
         Raises:
             ConfigError: the settings cannot be used.

@@ -1,4 +1,4 @@
-"""Where files that runs made are on this machine. Standard library only."""
+"""Paths of the files that runs made on this machine. Standard library only."""
 
 import os
 from collections.abc import Callable, Iterator

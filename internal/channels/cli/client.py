@@ -133,7 +133,7 @@ class GatewayClient:
     ) -> Mapping[str, str]:
         """Store a file and return the attachment for a task.
 
-        `check` is called before each piece is sent; what it raises ends the upload.
+        `check` is called before each piece is sent; an exception from it ends the upload.
         """
 
         def chunks() -> Iterator[bytes]:
@@ -221,7 +221,7 @@ class GatewayClient:
         return await self._send("POST", f"/api/tasks/{_quoted(task_id)}/resume", {}, _ids)
 
     async def apply_changes(self, task_id: str) -> AppliedFiles:
-        """Apply what an ended subtask changed in its worktree to the folder of its creator."""
+        """Apply the worktree changes of an ended subtask to the folder of its creator."""
         path = f"/api/tasks/{_quoted(task_id)}/apply"
         return await self._send(
             "POST", path, {}, lambda made: AppliedFiles(made["folder"], tuple(made["paths"]))

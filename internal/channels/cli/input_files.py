@@ -148,7 +148,7 @@ def _check_kind(path: str, mode: int) -> None:
 
 
 def _check(path: str) -> tuple[InputFile, tuple[int, int]]:
-    """Return a file, and what identifies it on this machine."""
+    """Return a file, and its identity on this machine."""
     path = existing_path(path)
     descriptor = _open(path)
     try:

@@ -25,12 +25,12 @@ _STREAM = "text/event-stream"
 
 
 class McpBridge:
-    """Reads JSON-RPC messages, one a line, and writes the responses as they arrive.
+    """Reads JSON-RPC messages, one per line, and writes the responses as they arrive.
 
     Args:
         endpoint: returns the endpoint of the gateway, or raises Unreachable.
-        source: what the client writes.
-        sink: what the client reads.
+        source: the output of the client.
+        sink: the input of the client.
     """
 
     def __init__(

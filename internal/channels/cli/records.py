@@ -128,7 +128,7 @@ class TaskItem(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Its status, and what it lacks at its end."""
+        """Its status, or the exception to it."""
         return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
@@ -170,7 +170,7 @@ class ListedSubtask(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Its status, and what it lacks at its end."""
+        """Its status, or the exception to it."""
         return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
@@ -288,7 +288,7 @@ class RuleItem(NamedTuple):
 class DeadLetterItem(NamedTuple):
     """A message or run that was given up. `given_up_at` is RFC 3339; see `GET /api/dead-letters`.
 
-    `about` is the person's message, `text` what was to be sent, "" for a question.
+    `about` is the person's message, `text` the unsent text, "" if it is a question.
     """
 
     id: str
@@ -334,7 +334,7 @@ class RatedTaskItem(NamedTuple):
 
 
 class AuditItem(NamedTuple):
-    """An audit entry: who did what to which target. `at` is RFC 3339."""
+    """An audit entry: an action of a person on a target. `at` is RFC 3339."""
 
     at: str
     principal: str

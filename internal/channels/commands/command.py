@@ -28,8 +28,8 @@ Values = Sequence[Value]
 class Arguments(Generic[Context_contra]):
     """The words after the name of a command.
 
-    `usage` describes them. Only the `choices` are accepted, if there are any. `values` returns
-    those that completion offers, the choices if it is not given.
+    `usage` describes them. If there are `choices`, no other words are accepted. `values` returns
+    the words that completion offers; the default is the choices.
     """
 
     usage: str = ""
@@ -46,10 +46,9 @@ class Command(Generic[Context_contra, Result_co]):
     """A slash command of the channels whose contexts its handler takes.
 
     Its words and its line in the help are in the section of `internal/i18n/commands.json` with its
-    name. `handler` takes the context and the argument, "" for none. `right` is what a person of a
-    chat must have to send it with an argument, None if everybody may whom the bot answers. A
-    command that `changes` something without an argument is not suggested for a similar word in a
-    chat.
+    name. `handler` takes the context and the argument, "" without one. `right` is required to send
+    it with an argument in a chat; None allows everybody whom the bot answers. A command that
+    `changes` something without an argument is not suggested for a similar word in a chat.
     """
 
     name: str

@@ -39,7 +39,7 @@ def split_pages(
 ) -> list[list[AnswerBlock]] | None:
     """Return the blocks on pages of at most `max_bytes`; None if a line is longer than a page.
 
-    A page has at most `max_tables` tables, None for no limit.
+    A page has at most `max_tables` tables; None means no limit.
     """
     waiting = deque(unit for block in blocks for unit in _units(block))
     pages, page, size, tables = list[list[AnswerBlock]](), list[AnswerBlock](), 0, 0

@@ -82,8 +82,8 @@ def first_form(part: MessagePart, refusals: Refusals) -> MessagePart:
 def simpler_form(refused: MessagePart, code: int) -> MessagePart | None:
     """Return the form that comes after a refused one, None if there is none.
 
-    If the error says what was refused, only that is left out. Otherwise the next simpler form
-    comes. What is left out does not come back.
+    If the error names the refused part, only that part is omitted; otherwise the next simpler form
+    follows. Omitted parts stay omitted.
     """
     cause = CAUSES.get(code)
     is_named = cause is not None and bool(getattr(refused, cause))

@@ -169,7 +169,7 @@ class LarkTransport:
         await self._client.close()
 
     async def parse(self, stored: StoredEvent) -> ChatEvent | None:
-        """Return what an event says. A group message waits until the bot's identity is known."""
+        """Return a parsed event. A group message waits until the bot's identity is known."""
         try:
             event = _decoded(stored)
         except msgspec.DecodeError:

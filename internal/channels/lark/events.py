@@ -207,10 +207,10 @@ class LarkMessage(NamedTuple):
 
 
 class LarkEdit(NamedTuple):
-    """A message was edited. What it says is read back from the API.
+    """An edit of a message. Its text is read from the API.
 
-    `version` tells the edits of a message apart; `created` is the time of the event in milliseconds
-    since 1970, None if unknown. `is_direct` is None if the event does not say it.
+    `version` distinguishes the edits of a message; `created` is the time of the event in
+    milliseconds since 1970, None if unknown. `is_direct` is None if the event omits it.
     """
 
     message_id: str

@@ -250,7 +250,7 @@ def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
     """Return the lines between code; after nested code they would be indented too far.
 
     The text of an inner list ends where a line is indented less, so each line loses the least
-    indentation so far: what follows a fence never looks like indented code.
+    indentation so far: text after a fence never looks like indented code.
     """
     if not lines:
         return []

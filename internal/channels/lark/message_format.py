@@ -343,7 +343,7 @@ _COLORS: dict[RunPhase, str] = {
 
 
 def progress_card(content: RunContent) -> str:
-    """Return the card as JSON. Thoughts are folded, and shortened to what Lark accepts."""
+    """Return the card as JSON. Thoughts are folded, and shortened to Lark's limits."""
     text = content.thoughts.text
     card = _progress_card(content, text)
     while text and byte_length(as_json(card)) > MAX_RICH_BYTES:

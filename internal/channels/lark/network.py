@@ -21,11 +21,11 @@ _LOG_ID = re.compile(r"[0-9A-Za-z_-]{1,100}")
 
 
 class LarkNetwork(NamedTuple):
-    """The way to Lark's servers, for REST, discovery and the websocket alike.
+    """Network settings for Lark's servers, for REST, discovery and the websocket alike.
 
-    `proxy` is the URL of an HTTP proxy, "" for none. Loopback hosts and those that match `no_proxy`
-    are reached without it. `ca_file` is a PEM file with certificates that are trusted besides those
-    of certifi and of the system.
+    `proxy` is the URL of an HTTP proxy, or "". Loopback hosts and hosts that match `no_proxy` are
+    reached without it. `ca_file` is a PEM file with certificates that are trusted in addition to
+    the certificates of certifi and the system.
     """
 
     proxy: str = ""
@@ -86,7 +86,7 @@ class LarkNetwork(NamedTuple):
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
+    """Yield an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -104,7 +104,7 @@ def _line(error: BaseException) -> str:
 def read_log_id(headers: Mapping[str, str]) -> str:
     """Return Lark's id of a call from the headers of its response, "" without one.
 
-    `headers` must compare names without regard to case, as those of aiohttp and websockets do.
+    `headers` must compare names case-insensitively, as the headers of aiohttp and websockets do.
     """
     return as_log_id(headers.get(_LOG_ID_HEADER))
 

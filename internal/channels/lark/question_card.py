@@ -1,9 +1,9 @@
-"""Questions as people see them: a card with buttons, a rich text, a text. Pure.
+"""Rendering of questions as a card with buttons, a rich text, or a text. Pure.
 
-The card of an open question says each thing once: what is asked, the exact text, the risk and the
-buttons; the rest is folded. A settled one is a line with the decision and who made it, which opens
-to what was asked. Times on cards are in the time zone of each reader; texts, which cannot do that,
-name the time that is left.
+The card of an open question shows each part once: the question, the exact text, the risk and the
+buttons; the rest is folded. A settled one is a line with the decision and its author, which expands
+to the question. Times on cards are in the time zone of each reader; texts, which cannot do that,
+state the remaining time.
 """
 
 import hashlib

@@ -112,7 +112,7 @@ class _Attempt:
         self.image_keys: set[str] = set()
 
     def note(self, part: MessagePart, code: int) -> None:
-        """Leave out what Lark refused from the following forms."""
+        """Omit the refused part from the following forms."""
         self.refusals = self.refusals.with_refused(part, code)
 
 

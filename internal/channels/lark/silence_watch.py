@@ -43,9 +43,9 @@ class SilenceTimes(NamedTuple):
     A silent connection is checked after `first`, then after delays that double up to `longest`, in
     chats whose silence is `factor` times the usual one. Messages younger than `grace` may still
     arrive. Complete look-ups are at least `between` apart and begin `overlap` before the last
-    known time, since the clock of Lark is another one, but at most `lookback` ago. A failed one is
-    repeated after `retry`, one without the scope after `refused`. What was found is told for
-    `told`. That nothing is missing is stored every `mark`.
+    known time, since the clock of Lark differs, but at most `lookback` ago. A failed one is
+    repeated after `retry`, one without the scope after `refused`. Findings are reported for `told`.
+    The time up to which no message is missing is stored every `mark`.
     """
 
     first: float = 300.0

@@ -173,9 +173,9 @@ class _StreamedAnswer(StreamingResponse):
 
 @contextmanager
 def errors_of_created_run(headers: Mapping[str, str] | None = None) -> Generator[None]:
-    """Let the errors of a block tell client libraries that the run exists: they must not repeat it.
+    """Mark errors of a block so that client libraries do not repeat a request with a created run.
 
-    What is worth repeating says nothing, since a repetition joins the run.
+    Errors worth repeating are not marked, since a repeated request joins the run.
 
     Args:
         headers: further headers of the errors.

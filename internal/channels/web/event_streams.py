@@ -121,7 +121,7 @@ class OpenStream:
         return not self._ended and self._transport.writer is not None
 
     def start_live(self, leave: Callable[[], None]) -> LiveWriter:
-        """Return what live events are written to until `leave` is called."""
+        """Return the writer of live events, valid until `leave` is called."""
         writer = self._transport.writer
         if writer is None:
             raise RuntimeError("The stream is not ready for live events.")

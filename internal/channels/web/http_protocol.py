@@ -188,7 +188,7 @@ class HttpConnection(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Read a request that offered another protocol as one of HTTP/1.1.
 
-        The parser has read its head only: what follows would be of the other protocol.
+        The parser has read only its head: later data would belong to the other protocol.
         """
         error = sys.exception()
         if not self._is_offer or not isinstance(error, httptools.HttpParserUpgrade):

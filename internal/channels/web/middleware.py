@@ -191,7 +191,7 @@ class ResponseSender:
     """Sends a response with the common headers.
 
     Attributes:
-        send: The `send` of the server, for what follows the response head.
+        send: The `send` of the server, for the messages after the response head.
         status: The status that was sent; 0 before the response has started.
     """
 

@@ -100,7 +100,7 @@ def stream_body(
 ) -> AsyncGenerator[bytes]:
     """Return the pieces of a request body of any media type.
 
-    The reader counts them: it has to discard what it stored of a body that is too large.
+    The reader counts the bytes: it has to discard the stored part of a body that is too large.
 
     Raises:
         HttpError: The announced length is too large, or, while the body is read, nothing arrives

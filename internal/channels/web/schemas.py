@@ -585,9 +585,9 @@ def _session_values(session: Session) -> tuple[Any, ...]:
 
 
 def message_view(row: StoredMessage) -> MessageView:
-    """Return the view of a message, without thinking and without what only a provider reads.
+    """Return the view of a message, without thinking and provider-specific parts.
 
-    Commands that a person ran before it are parts of their own.
+    Commands that a person ran before it are separate parts.
     """
     message = row.message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]

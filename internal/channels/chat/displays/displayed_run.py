@@ -374,7 +374,7 @@ class DisplayedRun:
         return True
 
     async def _remove(self, message_id: str, instead: RunContent) -> bool:
-        """Remove a message or, if that is refused, say in it what became of it."""
+        """Remove a message or, if that is refused, replace it with a note."""
         try:
             await self._begin_call()
             await self._transport.remove(message_id)

@@ -1,12 +1,12 @@
 """Display runs in their chats: a reaction while a run works, and one message with its progress.
 
 A new run is displayed after a second, or as soon as it has something to show; a run that ends
-before has no display, and nothing is stored of it.
+earlier has no display and no stored display state.
 
 Each display has one writer: the process that holds its lease. A run that waits for a person is not
 held; it is displayed again when it continues. When a run ends, its writer stops and stores whether
-the reply replaces the message. What is left then (the reaction, the last state of a message that is
-not replaced) is repeated for a day until it succeeds, after a restart as well.
+the reply replaces the message. The remaining updates (removing the reaction, showing the last state
+of a message that is not replaced) are retried for a day, also after a restart.
 """
 
 import asyncio

@@ -260,7 +260,7 @@ class RunProgress:
             self._places.setdefault(call_id, len(self._places))
 
     def exception(self, runs: RunMessages) -> str:
-        """Return the reservation about the ended run; see `RunMessages.exception`."""
+        """Return the exception to the status of the run; see `RunMessages.exception`."""
         return runs.exception(self._status, self._stop_reason, self._calls_not_run)
 
     def title(self, phrases: ChatPhrases) -> str:

@@ -92,7 +92,7 @@ class _SubtaskState(msgspec.Struct):
     calls_not_run: int = 0
 
     def exception(self, runs: RunMessages) -> str:
-        """Return what its run lacks at its end; see `RunMessages.exception`."""
+        """Return the exception to the status of its run; see `RunMessages.exception`."""
         return runs.exception(self.status, self.stop_reason or None, self.calls_not_run)
 
     def set_status(self, status: str, stop_reason: str | None, at: str) -> None:
@@ -169,8 +169,8 @@ class SubtaskStates:
     def lines(self, phrases: ChatPhrases) -> list[str]:
         """Return a line for each subtask in order, at most `MAX_SUBTASK_LINES`.
 
-        Of more subtasks, those that have ended well or have not started are left out first; a last
-        line counts what is left out.
+        If there are more, completed and unstarted subtasks are omitted first; a last line counts
+        the omitted ones.
         """
         states = sorted(self._states.values(), key=lambda each: each.number)
         by_importance = sorted(states, key=lambda each: _BY_IMPORTANCE.index(each.phase))

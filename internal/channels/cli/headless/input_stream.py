@@ -84,7 +84,7 @@ def read_lines(descriptor: int) -> Iterator[bytes | None]:
 
 
 class InputReader:
-    """Reads messages in a thread and passes each to `take`, and what cannot be used to `reject`.
+    """Reads messages in a thread; passes each to `take`, and invalid lines to `reject`.
 
     Both get the number of the line, from 1.
     """

@@ -102,7 +102,7 @@ class RunReport:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nothing goes on until a person answers."""
+        """Whether the run waits for a person and nothing else can continue."""
         going_on = any(
             state == "running" or (state == "queued" and not self._is_blocked(run_id))
             for run_id, state in self._states.items()

@@ -71,7 +71,7 @@ class TaskChoices:
 
     @property
     def is_widened(self) -> bool:
-        """Whether more runs without a question than by default."""
+        """Whether more calls run without a question than by default."""
         return Mode(self.mode).exceeds(Mode(self.default_mode))
 
     def enter_session(self, mode: str | None, *, reviews_plans: bool) -> None:
@@ -208,7 +208,7 @@ class ReplSession:
         return f"{mode} · {self.network_label()}" if mode == Mode.RUN else mode
 
     def network_label(self) -> str:
-        """Return what isolated commands reach, in a few words."""
+        """Return a short label for the network access of isolated commands."""
         network = self.choices.network or self.default_network
         return self.messages(f"network_{network if isinstance(network, str) else 'hosts'}")
 
@@ -269,7 +269,7 @@ class ReplSession:
         self.start(self._run_shell(command))
 
     def paste(self, text: str) -> str:
-        """Return what to insert for pasted text; paths of existing files become placeholders."""
+        """Return the text to insert for a paste; paths of existing files become placeholders."""
         placeholders: list[str] = []
         for path in pasted_paths(text):
             try:
@@ -332,7 +332,7 @@ class ReplSession:
 
     @property
     def has_task(self) -> bool:
-        """Whether a task is being sent or has not ended, apart from those in the background."""
+        """Whether a foreground task is being sent or has not ended."""
         return bool(self._sending) or self.view.current is not None
 
     def stop_upload(self) -> bool:
@@ -361,8 +361,8 @@ class ReplSession:
     async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
         """Resume a session: show its last messages, then its new events.
 
-        With `keeps_choices` the options of the command line stay, otherwise those of the session's
-        newest task are used.
+        With `keeps_choices` the options of the command line stay; otherwise the options of the
+        session's newest task are used.
         """
         client = (await self.ready()).client
         mode, reviews_plans = await client.session_choices(session_id)

@@ -29,8 +29,8 @@ _MAX_CHANGED = 5
 class RequestUsage(NamedTuple):
     """The tokens of a request to the model. `input` includes `cached`.
 
-    `window` is the context window, of which `reserved` tokens are kept for the reply. `parts` are
-    what the request held, as estimates: kind, file name, tokens.
+    `window` is the context window, including `reserved` tokens for the reply. `parts` are
+    estimates for the parts of the request: kind, file name, tokens.
     """
 
     input: int = 0
@@ -307,7 +307,7 @@ class TranscriptView:
             self.print_lines("row", [self.rows.note(payload["text"])])
 
     def _add_waiting(self, number: int, state: str, text: str) -> None:
-        """Note what became of a message that no model has read."""
+        """Record the outcome of a message that no model has read."""
         self.waiting.pop(number, None)
         if state in {"waiting", "edited"}:
             self.waiting[number] = text

@@ -44,7 +44,7 @@ class Transport(Protocol):
 
     @property
     def via(self) -> Literal["gateway", "process"]:
-        """Where the runs of the submitted tasks execute."""
+        """Place of execution of submitted tasks."""
         ...
 
     @property

@@ -155,7 +155,7 @@ class _Reader:
     def _add(
         self, kind: FileKind, content: Mapping[str, Any], name: str, media_type: str = ""
     ) -> str:
-        """Add a file and return what stands for it in the text."""
+        """Add a file and return its placeholder in the text."""
         key = _field(content, f"{kind}_key")
         if 0 < len(key) <= _MAX_KEY_LENGTH:
             self.files.append(LarkFile(key, kind, name, media_type))

@@ -1,7 +1,7 @@
-"""Conversations: how the messages of a request become the next turn of a session.
+"""Conversations: the messages of a request become the next turn of a session.
 
 A client names its session in a header, or sends its whole history: then the session is the one
-whose transcript is that history. What a session does not know of the history it is told.
+whose transcript is that history. A session receives the messages that it does not know.
 """
 
 from collections.abc import Sequence
@@ -72,10 +72,10 @@ class TurnRequest(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a turn goes on.
+    """The session position at which a turn continues.
 
-    `earlier` are the messages that the session does not know, `now` those that it is sent. `taken`
-    is the hash of the transcript that the session was taken with, "" if it was not.
+    `earlier` are the messages that the session does not know, `now` the new messages. `taken` is
+    the hash of the transcript by which the session was taken, or "".
     """
 
     session_id: SessionId | None
@@ -101,13 +101,13 @@ class _Given(NamedTuple):
 
 
 class ConversationTurn:
-    """A turn of a conversation that was submitted.
+    """A submitted turn of a conversation.
 
     Attributes:
         submitted: The run whose answer is the next message.
-        remark: The next message if there is nothing to wait for: why the message answered no
-            question; "" else.
-        start: Where the events of the run begin that are about the turn; None for the first one.
+        remark: The next message if there is nothing to wait for: the reason why the message
+            answered no question; otherwise "".
+        start: The cursor before the run's events about the turn; None starts at the first event.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ConversationTurn:
     async def finish(self, run: Run, answer: str) -> None:
         """Remember the answer of a settled run, before the client has all of it.
 
-        The client sends back either what was sent or the answer alone.
+        The client sends back either the text it received or the answer alone.
         """
         await self._remember({self._heard, answer, ""}, asks=run.status == "waiting")
 
@@ -184,14 +184,14 @@ class ConversationTurn:
 
 
 async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) -> ConversationTurn:
-    """Let the last message of a conversation answer what its run asks, or be its next task.
+    """Submit the last message of a conversation as an answer to its run, or as its next task.
 
-    A request that is sent again joins the run of the first one.
+    A repeated request joins the run of the first one.
 
     Raises:
         InvalidRequest: the messages do not fit, such as a last one that is not of the user.
         NotFound: there is no such session.
-        RequestError: what `Gateway.submit` and `Gateway.answer` raise.
+        RequestError: as raised by `Gateway.submit` and `Gateway.answer`.
     """
     if (joined := await delivery.joined()) is not None:
         return ConversationTurn(request, turn, joined, is_joined=True)
@@ -376,9 +376,9 @@ class _Files:
         return self._added[file.url].name
 
     def add_if_sent(self, file: SentFile) -> None:
-        """Add a file of an earlier message, unless it is not there or cannot be read.
+        """Add a file of an earlier message, unless it is missing or cannot be read.
 
-        What is wrong with the past of a conversation must not end it.
+        A problem in the history of a conversation must not end it.
         """
         with suppress(InvalidRequest):
             self.add(file)

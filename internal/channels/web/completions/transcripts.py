@@ -35,10 +35,10 @@ def transcript_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
 
 
 def loose_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
-    """Return a hash as `transcript_hash` does, whatever the last message of the user says.
+    """Return a hash as `transcript_hash` does, but without the text of the user's last message.
 
-    Programs add what they found in files and on the web to the last message alone, and send it
-    without that in the next request. "" if the answer is too short to tell conversations apart.
+    Programs add content of files and web pages to the last message alone, and send it without that
+    content in the next request. "" if the answer is too short to distinguish conversations.
     """
     return _loose(user, _spoken(messages))
 
@@ -113,7 +113,7 @@ def _plain(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return a text without its elements of thoughts. Those that do not end are left in it."""
+    """Return a text without its thinking elements. Unclosed elements are kept."""
     kept, start, endless = list[str](), 0, set[str]()
     for opening in _THOUGHTS.finditer(text):
         name = (opening[1] or opening[2]).lower()

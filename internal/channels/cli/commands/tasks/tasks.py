@@ -1,4 +1,4 @@
-"""`larkspur tasks`: list tasks, and take over what one changed in its worktree."""
+"""`larkspur tasks`: list tasks, and apply the worktree changes of one."""
 
 from argparse import Namespace
 

@@ -40,9 +40,9 @@ def run(args: Namespace, context: CommandContext) -> int:
     width, output = shutil.get_terminal_size((100, 24)).columns, Output()
 
     def take(batch: StreamBatch, task_id: str, run_id: str) -> tuple[bytes, bool]:
-        """Return what to print, and whether the task has ended.
+        """Return the output to print, and whether the task has ended.
 
-        Of the outermost task that is also what its subtasks do.
+        The output of the outermost task includes its subtasks.
         """
         lines, ended = b"", False
         for envelope in batch.envelopes:

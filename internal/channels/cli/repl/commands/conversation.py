@@ -25,7 +25,7 @@ async def clear(context: SlashContext, _arguments: str) -> None:
 
 
 async def context_use(context: SlashContext, _arguments: str) -> None:
-    """Show what filled the context window at the last request."""
+    """Show the contents of the context window at the last request."""
     if not _print_use(context):
         return
     request, messages = context.session.view.request, context.session.messages
