@@ -59,7 +59,7 @@ MAX_TITLE_LENGTH = 120
 MAX_LISTED = 20
 """Questions of other chats in a list."""
 LATE_NAME_SECONDS = 1.0
-"""How long the response to a late action waits for the name of who answered."""
+"""Longest wait of the response to a late action for the name of the person who answered."""
 _ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~&!"})
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 

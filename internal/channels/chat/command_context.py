@@ -129,7 +129,7 @@ class ChatContext:
 
 
 ChatReply = CommandResult | str | None
-"""What a handler returns: None if it has said everything."""
+"""Result of a handler; None if it has already replied."""
 ChatCommandSpec = Command[ChatContext, ChatReply]
 
 

@@ -49,7 +49,7 @@ class BurstEnd(NamedTuple):
 BurstItem = BurstMessage | BurstEnd | None
 """A later message of the chat as a burst sees it; None if the burst ignores the message."""
 ReadLater = Callable[[], Awaitable[Sequence[BurstItem]]]
-"""Returns what the later messages of the chat are that wait to be processed, oldest first."""
+"""Returns the later messages of the chat that wait to be processed, oldest first."""
 
 
 class BurstCollector:

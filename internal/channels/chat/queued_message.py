@@ -17,7 +17,7 @@ class QueuedMessage:
         self.row = accepted.message
         self.stored = StoredEvent(accepted.message.raw, decoded)
         self.event: ChatEvent | None = None
-        """What the event says; None if it is not parsed yet, or cannot be read."""
+        """The parsed event; None if it is not parsed yet, or cannot be read."""
         self._is_parsed = False
 
     async def parse(self, transport: ChatTransport) -> ChatEvent | None:

@@ -27,7 +27,7 @@ RunPhase = Literal[
 
 
 Refusal = Literal["", "content", "permission"]
-"""What a person is told about a rejection: a content check, a missing permission, or nothing."""
+"""Reason of a rejection to tell a person: a content check, a missing permission, or no reason."""
 
 
 class TransportRejected(LarkspurError):

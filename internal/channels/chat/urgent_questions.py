@@ -47,7 +47,7 @@ class UrgentQuestions:
         self._people, self._settings = people, settings
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} urgent questions")
         self.problem = ""
-        """Why nobody can be alerted, "" if nothing is known to prevent it."""
+        """The reason why nobody can be alerted, "" if none is known."""
 
     async def run(self, supervisor: Supervisor) -> None:
         """Alert people until cancelled; return at once if it is off."""
@@ -62,7 +62,7 @@ class UrgentQuestions:
                 await self._alert(record)
 
     async def _alert(self, record: QuestionRecord) -> None:
-        """Alert the people who may answer a question. Nothing is stored before it was delivered."""
+        """Alert the people who may answer a question. Nothing is stored if it was not delivered."""
         alerts = await self._list_alerts(record)
         question_id, delivery = record.question.id, self._gateway.delivery
         if not alerts or not await delivery.mark_urged(question_id):

@@ -13,7 +13,7 @@ FileFinder = Callable[[str, str, int], str | None]
 
 
 _FOLDERS = ("workspaces", "session-files")
-"""Folders of sessions with a workspace of their own, and those of earlier versions for the others.
+"""Folders of sessions with a workspace of their own, and folders of earlier versions for the rest.
 
 Subtasks with a folder of their own have one in `task-folders`.
 """

@@ -61,7 +61,7 @@ from internal.normal_forms.untrusted_marks import without_marks
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
-"""How long a request is repeated while the gateway cannot be reached."""
+"""Time during which a request is repeated while the gateway cannot be reached."""
 _PAUSE_SECONDS = 0.25
 _PAGE = 500
 _NO_CONTENT, _ERROR, _CONFLICT, _TOO_MANY, _SERVER_ERROR = 204, 400, 409, 429, 500

@@ -23,7 +23,7 @@ _STARTS = (
     (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
-"""How files begin whose content says more than their names."""
+"""First bytes of files whose type is detected by content instead of name."""
 _NOT_FILES = (
     (stat.S_ISDIR, "is a folder; attach its files, or an archive of it"),
     (stat.S_ISFIFO, "is a pipe; save its content to a file first"),

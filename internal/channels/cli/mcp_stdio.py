@@ -18,7 +18,7 @@ from internal.channels.cli.transports.sse import StreamParser
 PATH = "/mcp"
 MAX_MESSAGE_BYTES = 4_194_304
 MAX_CALLS = 32
-"""How many requests wait for the gateway at once; further ones wait in the pipe."""
+"""Number of requests that wait for the gateway at once; further ones wait in the pipe."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _PARSE_ERROR, _INVALID_REQUEST, _INTERNAL_ERROR = -32_700, -32_600, -32_603
 _STREAM = "text/event-stream"

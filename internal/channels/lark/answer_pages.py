@@ -21,7 +21,7 @@ _BOUNDARIES = (
     re.compile(r"(?<=[\uff0c\u3001\uff1a])| "),
     re.compile(r"(?<=.)(?=.)"),
 )
-"""Where a line may be broken: after sentences, else between words, else between characters."""
+"""Places to break a line: after sentences, else between words, else between characters."""
 _BEGINS_BLOCK = re.compile(r"[\s\-+*>#=|~`:<\[\]()_!\d]")
 _FLAG_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")

@@ -103,7 +103,7 @@ class LarkUnavailable(TransportUnavailable):
 CallKind = Literal[
     "reply", "replace", "question", "upload", "download", "read", "final", "progress", "reaction"
 ]
-"""What a call is for, the most important first. `final` is the last state of a display."""
+"""Purposes of calls, the most important first. `final` is the last state of a display."""
 
 _SLOTS: dict[CallKind, int] = {
     "reply": 16,
@@ -116,7 +116,7 @@ _SLOTS: dict[CallKind, int] = {
     "progress": 4,
     "reaction": 2,
 }
-"""How many calls of a kind may be open at once. No kind takes the slots of another."""
+"""Number of calls of a kind that may be open at once. No kind takes the slots of another."""
 
 
 class SendPolicy(NamedTuple):

@@ -42,7 +42,7 @@ MAX_RUNNING = 100
 _CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0
 
 CallbackResponse = dict[str, Any]
-"""What Lark shows: a toast and optionally another card."""
+"""Response that Lark displays: a toast and optionally another card."""
 
 
 class CardActionHandler:

@@ -13,7 +13,7 @@ from cachetools import TTLCache
 from internal.channels.lark.message_format import WITH_MENTIONS, MessagePart
 
 Cause = Literal["mentions", "pictures", "tables"]
-"""A field of `MessagePart`: what a card was refused for."""
+"""The field of `MessagePart` that caused the refusal of a card."""
 
 CAUSES: Mapping[int, Cause] = {100290: "mentions", 200570: "pictures", 11310: "tables"}
 """The causes of card errors. 100290: a mentioned person cannot be found, for example since they

@@ -341,7 +341,7 @@ def _mark_text(text: str, document: _Document, *, in_cell: bool = False) -> Mark
 
 
 Edit = tuple[int, int, str]
-"""The start and the end of a part of a text, and what replaces it."""
+"""The start and the end of a part of a text, and its replacement."""
 
 
 def _mark(text: str, spans: Sequence[Edit], pictures: Pictures) -> Marked:

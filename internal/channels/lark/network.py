@@ -15,7 +15,7 @@ from internal.egress.policy import EgressPolicy
 from internal.egress.proxies import Proxies
 
 KEEPALIVE_SECONDS = 30.0
-"""How long an unused connection for REST stays open."""
+"""Time that an unused connection for REST stays open."""
 _LOG_ID_HEADER = "x-tt-logid"
 _LOG_ID = re.compile(r"[0-9A-Za-z_-]{1,100}")
 

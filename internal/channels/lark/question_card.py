@@ -67,8 +67,8 @@ _SUMMARY_CHARS = 100
 _MAX_NAME, _MAX_TASK = 60, 300
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _FACE_LINES, _FACE_CHARS, _FACE_CALLS = 12, 600, 4
-"""What the face of a card shows of the exact texts, together, and of how many calls: a phone shows
-that without scrolling."""
+"""Limits of the exact texts on the face of a card, together, and of the calls: a phone shows that
+without scrolling."""
 _MIN_FACE_LINES, _MIN_FACE_CHARS = 3, 150
 _MAX_LINE, _MAX_SAID = 100, 60
 _MARK_PREFIX, _MARK_DIGITS = "question_", 11

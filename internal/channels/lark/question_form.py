@@ -19,7 +19,7 @@ from internal.i18n.chat import ChatPhrases
 ActionName = Literal[
     "approve", "session", "rule", "reject", "because", "each", "choose", "say", "edit", "change"
 ]
-"""What a button does.
+"""Actions of buttons.
 
 Approve once, in this session or by a rule; reject, or with a reason; decide call by call; choose an
 option; reply with text and options; approve an edited plan; save an edited plan for another review.

@@ -41,7 +41,7 @@ CHANNEL: Final = "mcp"
 MAX_ANSWER_CHARACTERS = 50_000
 MAX_FILES = 50
 PROGRESS_SECONDS = 5.0
-"""How often a client that waits is told so."""
+"""Interval between progress notifications to a waiting client."""
 MAX_OPEN_QUESTIONS = 50
 
 ASK_PROMPT = (

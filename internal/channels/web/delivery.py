@@ -57,7 +57,7 @@ class Delivery:
         self._stops = _stops_on_disconnect(request)
         self._exit = ExitStack()
         self.repeatable: RepeatableRequest | None = None
-        """How the request is recognised when it is sent again; None if it has a key."""
+        """Identification of a repeated request; None if it has a key."""
         if is_repeatable:
             self.repeatable = self._repeatable()
 

@@ -84,7 +84,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
 
 
 HandlerResult = msgspec.Struct | Response | StreamRequest | None
-"""What a handler returns: a JSON body, a complete response, a stream, or nothing (204)."""
+"""Result of a handler: a JSON body, a complete response, a stream, or nothing (204)."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from internal.channels.web.middleware import NOTE_LOGIN_KEY, SECURITY_HEADERS
 
 MAX_HEAD_BYTES = 65_536
 MAX_WITHOUT_LOGIN = 256
-"""How many connections without a login are open at once."""
+"""Maximum number of open connections without a login."""
 _RESERVED_DESCRIPTORS = 512
 
 

@@ -40,13 +40,13 @@ MIN_DISPLAYED_SECONDS = 2.0
 _OUTPUT = frozenset({Partial.name, ToolProgress.name})
 UPDATE_INTERVAL_SECONDS = 1.0
 OUTPUT_INTERVAL_SECONDS = 5.0
-"""How often what a call reports is shown."""
+"""Interval between displayed reports of a call."""
 SETTLE_SECONDS = 1.0
 """The reply waits at most so long for the outcome of the last update."""
 PLACE_SECONDS = 30.0
-"""How often the place of a queued run is read."""
+"""Interval between reads of the place of a queued run."""
 PENDING_REPLY_SECONDS = 20.0
-"""How often a display checks whether another process has sent the reply."""
+"""Interval between checks whether another process has sent the reply."""
 
 
 class DisplayedRun:

@@ -51,7 +51,7 @@ SWEEP_SECONDS = 5.0
 HAND_OVER_SECONDS = 20.0
 """The reply waits at most so long for the process that displays the run; longer than a lease."""
 STOP_SECONDS = 3.0
-"""How long a process that stops waits for the outcomes of its updates, of its five seconds."""
+"""Part of the five seconds of a stop that a process waits for the outcomes of its updates."""
 MAX_REPLACE_ATTEMPTS = 2
 """A reply that could not replace the message so often is sent as a new one."""
 HAND_OVER_CHECK_SECONDS = 0.2

@@ -48,7 +48,7 @@ _PHASES: dict[str, RunPhase] = {
 }
 _ENDED: frozenset[RunPhase] = frozenset({"done", "incomplete", "failed", "cancelled"})
 _ANY = RunMessages("en")
-"""The catalogue of one language, for what all of them agree on."""
+"""The catalogue of one language, for values that are equal in all languages."""
 _STEP_MARKS = {
     "pending": "☐",
     "in_progress": "▶",
@@ -164,7 +164,7 @@ class RunProgress:
         self._phase: RunPhase = "queued"
         self.is_over = False
         self.place: int | None = None
-        """The place of a queued run among those that wait, None if it is not known."""
+        """The place of a queued run among the waiting ones, None if unknown."""
         self._steps: tuple[PlanStep, ...] = ()
         self._is_plan_by_larkspur = False
         self._status, self._calls_not_run = "", 0

@@ -48,7 +48,7 @@ _MARKS: dict[SubtaskPhase, str] = {
 _BY_IMPORTANCE: tuple[SubtaskPhase, ...] = tuple(_MARKS)
 _ENDED = frozenset[SubtaskPhase]({"done", "incomplete", "failed", "cancelled"})
 _ANY = RunMessages("en")
-"""The catalogue of one language, for what all of them agree on."""
+"""The catalogue of one language, for values that are equal in all languages."""
 _OBSERVED = frozenset(
     each.name for each in (LifecycleUpdated, ResultFinal, SubflowProgress, ToolStarted)
 )

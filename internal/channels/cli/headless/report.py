@@ -44,7 +44,7 @@ _MAX_COMPLETE_CHARS = 10_000
 _MAX_WHAT_CHARS = 200
 
 REPORT_TASK = "Report the background tasks that have ended."
-"""What a task is asked that reports subtasks; see `domain.delegation.reports`."""
+"""The instruction of a task that reports subtasks; see `domain.delegation.reports`."""
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 

@@ -19,7 +19,7 @@ ARMING_SECONDS = 0.3
 something else do not answer it."""
 
 QUESTIONS_POLL_SECONDS = 30
-"""How often the open questions of other sessions are counted, in seconds."""
+"""Interval between counts of the open questions of other sessions, in seconds."""
 
 _MAX_QUESTIONS = 100
 _WRITTEN_EARLIER = "written_earlier"

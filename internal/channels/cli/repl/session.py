@@ -50,7 +50,7 @@ class TaskChoices:
     chose_mode: bool = False
     """False leaves the mode to the settings."""
     network: str | tuple[str, ...] | None = None
-    """What isolated commands reach: a word or hosts; None leaves it to the settings."""
+    """Network access of isolated commands: a word or hosts; None uses the settings."""
 
     def next_mode(self) -> str:
         """Switch to the next mode and return it."""
@@ -95,7 +95,7 @@ class TaskChoices:
 
 HINT_SECONDS = 2.0
 _MAX_RESUMED_MESSAGES = 6
-"""How many messages of a resumed session are shown."""
+"""Number of messages of a resumed session that are shown."""
 DEFAULT_STATUS_PARTS = ("mode", "model", "folder", "context", "cost")
 _MAX_SHELL_LABEL = 50
 MIN_LONG_RUN_SECONDS = 10.0
@@ -131,7 +131,7 @@ class ReplSession:
         """Calls for a person who looks elsewhere; "" ends it."""
         self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
         self.default_network = "off"
-        """What isolated commands reach by the settings."""
+        """The configured network access of isolated commands."""
         self._asked = 0
         self.redraw: Callable[[], None] = lambda: None
         self.restore_input: Callable[[str], None] = lambda _text: None

@@ -50,7 +50,7 @@ _MAX_LISTED = 15
 _MAX_CHANGED = 50
 _MAX_TITLE_WIDTH = 200
 _MIN_SIMILARITY = 0.4
-"""How close an unknown name must be to a command to be suggested (`difflib` ratio)."""
+"""Minimum similarity of an unknown name and a suggested command (`difflib` ratio)."""
 
 
 class SlashCommands:

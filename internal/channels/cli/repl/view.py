@@ -96,7 +96,7 @@ class TranscriptView:
         """The diffs of the changed files, oldest first."""
         self.cost = SessionCost()
         self.ended_after = 0.0
-        """How long a run took that has ended, in seconds, until someone has taken notice of it."""
+        """Duration of an ended run in seconds, until its end has been handled."""
         self.waiting: dict[int, str] = {}
         """The messages to the run that it has not read, by number, oldest first."""
         self.given_back: dict[int, str] = {}
@@ -109,7 +109,7 @@ class TranscriptView:
         self.panel = QuestionPanel(messages, glyphs)
         self.subtasks = SubtaskRows(messages, glyphs)
         self.moved: dict[str, str] = {}
-        """What the tasks in the background were asked that have not ended, by task id."""
+        """The instructions of the unfinished background tasks, by task id."""
         self._messages = messages
         self._run_messages = RunMessages(messages.language)
         self._glyphs = glyphs

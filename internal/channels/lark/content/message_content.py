@@ -16,7 +16,7 @@ _PARAGRAPHS = re.compile(r"</p>\s*<p>")
 _PARAGRAPH = re.compile(r"</?p>")
 _MAX_KEY_LENGTH = 256
 PARTIAL_KINDS = frozenset({"merge_forward", "interactive", "share_chat", "share_user"})
-"""Kinds whose content names or shortens what only Lark's API returns."""
+"""Kinds whose full content is only available from Lark's API."""
 CARRIED_KINDS = frozenset({"merge_forward", "interactive"})
 """Kinds that carry words of others: forwarded messages and cards."""
 _FAILED_CARD = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
@@ -208,7 +208,7 @@ _FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "hr": lambda _: "\n---\n",
 }
-"""How the parts of a rich text without mentions and files are written in Markdown, by their tag."""
+"""Markdown formats of the parts of a rich text without mentions and files, by tag."""
 
 
 def _field(content: Mapping[str, Any], name: str) -> str:

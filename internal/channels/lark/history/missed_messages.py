@@ -18,7 +18,7 @@ from internal.channels.lark.events import EventEnvelope, LarkMessage
 Sleep = Callable[[float], Awaitable[None]]
 
 _SAMPLE = 10
-"""How many messages of a chat say which threads it has and how long its silences are."""
+"""Number of messages that determine the threads of a chat and the length of its silences."""
 _MIN_GAPS = 2
 """A usual silence is known from so many gaps between messages."""
 _MINUTE_SECONDS = 60.0

@@ -9,7 +9,7 @@ from internal.agent.domain.tasks import Status
 from internal.agent.domain.usage import Usage
 
 PING = b": still running\n\n"
-"""What a stream sends when there was no text for a while."""
+"""Comment that a stream sends when there was no text for a while."""
 
 
 class ReplyEnd(msgspec.Struct, frozen=True):

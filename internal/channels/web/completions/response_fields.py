@@ -27,7 +27,7 @@ INCLUDABLE = frozenset(
         "web_search_call.results",
     }
 )
-"""What `include` can ask for without effect: parts of items that a response does not have."""
+"""Accepted values of `include` without effect: parts of items that a response does not have."""
 
 RESPONSE_FIELDS = FieldTable(
     (

@@ -35,7 +35,7 @@ _USAGE = (
 _PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _PIPE_SECONDS, _SHOWN_SECONDS = 30, 5
-"""How often progress is a line where it is no terminal; it is told every 5 seconds."""
+"""Interval of progress lines without a terminal, and the interval of the reports themselves."""
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
 
