@@ -91,7 +91,7 @@ class MessageContext(NamedTuple):
 class CommandResult(NamedTuple):
     """The result of a message: a reply or, if `settled` with it, only a reaction.
 
-    `run_id` is a run to display. With `stopped` that run was stopped, which it says itself: there
+    `run_id` is a run to display. With `stopped` that run was stopped and reports this itself: there
     is only a reaction as well.
     """
 
@@ -536,7 +536,7 @@ class ActionAnswers:
     async def _describe_late(
         self, record: QuestionRecord, principal_id: str, phrases: ChatPhrases
     ) -> ActionResult:
-        """Return who answered first, and the question as it is now."""
+        """Return the first answerer, and the current state of the question."""
         found = await self._gateway.delivery.get_question(record.question.id)
         current = await self._with_answerer(record if found is None else found.record)
         text = describe_late(current, principal_id, phrases)
@@ -545,9 +545,9 @@ class ActionAnswers:
         return ActionResult("info", text, QuestionContent(current, phrases))
 
     async def _with_answerer(self, record: QuestionRecord) -> QuestionRecord:
-        """Return a question with the name of who answered it, if that is soon known.
+        """Return a question with the name of its answerer, if it is stored soon enough.
 
-        The name may not be stored yet: nobody waits for it when a question is answered.
+        The name may not be stored yet: answering a question does not wait for it.
         """
         answer = record.answer
         if answer is None or answer.name:

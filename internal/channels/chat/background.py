@@ -196,9 +196,9 @@ class BackgroundReader:
     async def _select(
         self, message: MessageContext, found: Sequence[PastMessage], until: float
     ) -> "_Recent":
-        """Return those messages that the conversation lacks; of the bot's own only answers.
+        """Return the messages that the conversation lacks; of the bot's own only answers.
 
-        A message that the conversation has taken came with those before it.
+        A message in the conversation was added together with the messages before it.
         """
         ids = [each.message_id for each in found]
         _, known = await self._find_known(message.chat.scope, ids)

@@ -121,7 +121,7 @@ def _seconds_between(first: InboundMessage, second: InboundMessage) -> float:
 
 
 class MessageGatherer:
-    """Gathers messages that become tasks. `threads` says in which threads the bot takes part."""
+    """Combines messages that become tasks. `threads` are the threads that the bot takes part in."""
 
     def __init__(
         self,

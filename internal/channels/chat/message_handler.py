@@ -195,7 +195,7 @@ class MessageHandler:
         return None
 
     async def set_aside(self, message: QueuedMessage, failure: str) -> None:
-        """Make a message a dead letter, and tell its sender if it is for the bot."""
+        """Make a message a dead letter, and inform its sender if it is for the bot."""
         row, reply = message.row, None
         incoming = message.event if isinstance(message.event, IncomingMessage) else None
         text = "" if incoming is None else incoming.text or ""
@@ -292,7 +292,7 @@ class MessageHandler:
     async def _edit(
         self, edit: QueuedMessage, message_id: str, arrival: Arrival
     ) -> QueuedMessage | None:
-        """Let an edited message start a task, replace it while it waits, or tell its run."""
+        """Start a task for an edited message, replace it while it waits, or update its run."""
         row, delivery = edit.row, self._gateway.delivery
         raw, state = await delivery.get_message(row.channel, row.app, message_id)
         if arrival.facts.is_recalled:

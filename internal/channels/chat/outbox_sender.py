@@ -189,7 +189,7 @@ class OutboxSender:
         return True
 
     async def _send_or_explain(self, begun: BegunMessage) -> SentPost:
-        """Send a message; if it is refused, tell the person why."""
+        """Send a message; if it is refused, send the person the reason."""
         try:
             return await self._send(begun)
         except TransportRejected as error:
@@ -199,7 +199,7 @@ class OutboxSender:
             raise
 
     async def _explain(self, begun: BegunMessage, explanation: str) -> None:
-        """Tell a person why a message is missing.
+        """Send a person the reason for a missing message.
 
         Raises:
             TransportUnavailable: it must be tried again.

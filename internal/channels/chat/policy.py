@@ -170,7 +170,7 @@ class ChatUsers:
         return f"{self.transport.name}:{self.transport.app}:{user_id}"
 
     async def granted_rights(self, user_id: str) -> frozenset[Right]:
-        """Return the rights that a user has besides the lists; read from the store every time."""
+        """Return the rights of a user in addition to the lists; read from the store every time."""
         return await self._access.get_rights(self.principal_id(user_id))
 
     async def principal(self, user_id: str, chat_id: str, *, is_external: bool) -> Principal:
@@ -285,7 +285,7 @@ def _not_for_bot(message: IncomingMessage, rules: ChatRules, *, in_our_thread: b
 
 
 def _age(message: IncomingMessage, received: datetime) -> timedelta:
-    """Return how long a message was on its way; 0 if the clocks say that it was not sent yet."""
+    """Return the delivery time of a message; 0 if it would be negative by the clocks."""
     if message.sent_at is None:
         return timedelta()
     return max(timedelta(), received - message.sent_at)

@@ -38,7 +38,7 @@ async def start_conversation(context: ChatContext, _argument: str) -> str:
 async def stop(context: ChatContext, argument: str) -> CommandResult:
     """Stop the active run of the chat, the named task, or all runs.
 
-    A run that replies in this chat says itself that it was stopped.
+    A run that replies in this chat reports itself that it was stopped.
     """
     if argument.startswith(COMMAND_ID_PREFIX):
         return CommandResult(await stop_command(context, argument))
@@ -219,7 +219,7 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
 
 
 def _below(runs: Sequence[Run], parent: RunId) -> list[Run]:
-    """Return the runs below a run, each one followed by those below it."""
+    """Return the runs below a run, in depth-first order."""
     own = [run for run in runs if run.parent_run_id == parent]
     return [each for run in own for each in (run, *_below(runs, run.id))]
 

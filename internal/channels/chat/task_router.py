@@ -25,7 +25,7 @@ from internal.channels.chat.answers import MessageContext
 
 
 class TaskRouter:
-    """Submits messages as the busy mode of their chat says."""
+    """Submits messages according to the busy mode of their chat."""
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class StoredEvent(msgspec.Struct):
-    """An event as it is stored, decoded at most once: `decoded` is for its transport alone."""
+    """A stored event, decoded at most once: only its transport uses `decoded`."""
 
     raw: str
     decoded: object = None
@@ -115,10 +115,10 @@ class IncomingMessage(NamedTuple):
 
 
 class PastMessage(NamedTuple):
-    """A message that was sent to a chat before.
+    """An earlier message of a chat.
 
-    `user_id` is "" for a bot and `name` is "" if the service does not tell it. `is_own`: the bot
-    sent it. `is_bundle`: its text is that of forwarded messages. A recalled message has no text.
+    `user_id` is "" for a bot and `name` is "" if the service omits it. `is_own`: the bot sent it.
+    `is_bundle`: its text consists of forwarded messages. A recalled message has no text.
     """
 
     message_id: str
@@ -133,7 +133,7 @@ class PastMessage(NamedTuple):
 
 
 class RecalledMessage(NamedTuple):
-    """The news that a message was recalled, by its sender or by somebody with that right."""
+    """The recall of a message, by its sender or by a person with that right."""
 
     message_id: str
     by_sender: bool = False
@@ -212,8 +212,7 @@ def recall_id(message_id: str) -> str:
 class ChatAction(NamedTuple):
     """A button or a form of a question's message that a user activated.
 
-    `read_answer` returns the answer it stands for or, if there is none, the key of a phrase that
-    says why.
+    `read_answer` returns its answer or, if there is none, the key of a phrase with the reason.
     """
 
     question_id: str
@@ -291,10 +290,10 @@ class RunButton(NamedTuple):
 
 
 class TextContent(NamedTuple):
-    """Markdown. `mentions` are ids of users to notify besides the one who is replied to.
+    """Markdown. `mentions` are ids of users to notify in addition to the addressee of the reply.
 
-    `pictures` are files that the text may show at their place, by their names. `buttons` help to go
-    on; the text says the same in words, for services without buttons.
+    `pictures` are files that the text may show inline, by their names. `buttons` offer next steps;
+    the text describes the same steps for services without buttons.
     """
 
     text: str
@@ -393,8 +392,8 @@ class ChatPost(NamedTuple):
 
     A `chat_id` that is the id of a user is the direct chat of that user.
 
-    `replaces` is a message with the progress of a run. The content replaces it or, if it cannot be
-    updated any more, is sent as a new message.
+    `replaces` is a message with the progress of a run. The content replaces it or, if it can no
+    longer be updated, is sent as a new message.
     """
 
     chat_id: str
@@ -406,7 +405,7 @@ class ChatPost(NamedTuple):
 class SentPost(NamedTuple):
     """A post that was sent, at a time by the clock of the service, None if unknown.
 
-    `pictures` are the names of the pictures that it shows in its text, as far as that is known.
+    `pictures` are the names of the pictures known to be shown in its text.
     """
 
     message_id: str
@@ -463,7 +462,7 @@ class ChatTransport(Protocol):
         """The state of the connection, without a call to the service."""
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
-        """Stay connected until cancelled; then nothing is received any more.
+        """Stay connected until cancelled; nothing is received afterwards.
 
         A message is acknowledged when the future of `on_message` is done; if it has an exception,
         or none is returned, the service must send the message again.

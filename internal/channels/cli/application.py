@@ -22,7 +22,7 @@ CheckState = Literal["ok", "warn", "fail"]
 
 
 class Check(NamedTuple):
-    """A result of `larkspur doctor`. `advice` says how to fix a problem."""
+    """A result of `larkspur doctor`. `advice` is a solution of a problem."""
 
     name: str
     state: CheckState
@@ -38,17 +38,18 @@ class UiChoices(NamedTuple):
 
 
 class SettingsSummary(NamedTuple):
-    """The settings, as far as commands show them.
+    """The settings that commands show.
 
     Attributes:
         file: the configuration file, None without one.
         configured: number of keys that are not defaults.
         database: the database file, None when a server has it.
-        key_error: why the model's API key cannot be used; "" if the key is set.
+        key_error: the reason why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
-        search_providers: the search providers in order, each with why it cannot be asked, or "".
-        cost_limit: why the limit in US dollars does not apply to the model; "" if it does.
+        search_providers: the search providers in order, each with the reason why it is unavailable,
+            or "".
+        cost_limit: the reason why the limit in US dollars does not apply to the model, or "".
     """
 
     home: Path
@@ -79,9 +80,9 @@ class ListedModel(NamedTuple):
 
 
 class ServerModels(NamedTuple):
-    """The models that the server of a provider lists, None if it lists none: `sentence` says why.
+    """The models that a provider's server lists; None if it lists none, with the `sentence` why.
 
-    `in_use` is the model of the settings, "" if it is one of another provider.
+    `in_use` is the configured model, "" if it belongs to another provider.
     """
 
     provider: str
@@ -337,7 +338,7 @@ class McpAdmin(Protocol):
     ) -> McpInstalled:
         """Install the packages that a command downloads, and return an entry that starts them.
 
-        `on_progress` is told every few seconds for how many seconds this has run.
+        `on_progress` is called every few seconds with the elapsed seconds.
         """
         ...
 
@@ -461,7 +462,7 @@ class DatabaseAdmin(Protocol):
         ...
 
     def cancel_move(self) -> bool:
-        """Let the database be used again that was moved away; False if it was not."""
+        """Allow use of a database again that was moved away; False if it was not moved."""
         ...
 
 

@@ -228,7 +228,7 @@ class GatewayClient:
         )
 
     async def move_to_background(self, task_id: str) -> None:
-        """Let an unfinished task go on beside its session."""
+        """Move an unfinished task to the background of its session."""
         path = f"/api/tasks/{_quoted(task_id)}/background"
         await self._send("POST", path, {}, _ignore, retry=True)
 
@@ -303,7 +303,7 @@ class GatewayClient:
         await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
 
     async def move(self, session_id: str, host: str) -> SessionMove:
-        """Let a host execute the next tasks of a session, "" for any."""
+        """Assign the next tasks of a session to a host; "" allows any host."""
         path = f"/api/sessions/{_quoted(session_id)}/move"
         return await self._send("POST", path, {"host": host}, _session_move)
 

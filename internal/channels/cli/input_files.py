@@ -46,7 +46,7 @@ class InputFile(NamedTuple):
         """Yield the content in pieces.
 
         Raises:
-            CliExit: the file cannot be read any more, or changes meanwhile.
+            CliExit: the file can no longer be read, or changes meanwhile.
         """
         if not self.path:
             yield self.content
@@ -71,7 +71,7 @@ class InputFile(NamedTuple):
 
 
 def check_files(paths: Iterable[str]) -> tuple[InputFile, ...]:
-    """Return the files to attach, each once; say so if one is named twice.
+    """Return the files to attach, each once; print a note if one is named twice.
 
     Raises:
         CliExit: a file cannot be attached, or there are too many.

@@ -80,7 +80,7 @@ def break_long_lines(text: str) -> str:
 
 
 def _units(block: AnswerBlock) -> Iterator[AnswerBlock]:
-    """Yield the paragraphs of a text, with the blank lines after them; other blocks as they are."""
+    """Yield the paragraphs of a text, with the blank lines after them; other blocks unchanged."""
     if block.kind != "text":
         yield block
         return

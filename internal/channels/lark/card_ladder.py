@@ -36,7 +36,7 @@ class Refusals(msgspec.Struct, frozen=True):
         return any(people <= part.mentions for people in self.mentions)
 
     def with_refused(self, part: MessagePart, code: int) -> "Refusals":
-        """Return these and the refusal of a message; a wrong image key says nothing of others."""
+        """Return these and the refusal of a message; a wrong image key affects no other message."""
         match CAUSES.get(code):
             case "mentions" if part.mentions:
                 known = [people for people in self.mentions if not part.mentions <= people]

@@ -190,7 +190,7 @@ class LarkTransport:
         """Return an edited message; the app needs a permission to read it.
 
         Raises:
-            TransportRejected: Lark does not show it, or it is not that of a person any more.
+            TransportRejected: Lark does not return it, or it is no longer a person's message.
         """
         event, before = _decoded(edit), _decoded(known) if known else None
         if not isinstance(event, LarkEdit):

@@ -106,7 +106,7 @@ class ConnectionTimeouts(NamedTuple):
 
 
 class ConnectionLost(Exception):
-    """The connection ended; the message says why."""
+    """The connection ended; the message is the reason."""
 
 
 class LarkConnection:
@@ -472,7 +472,7 @@ class _ClientSession:
 
 
 async def _run_in_thread(work: Callable[[], Any]) -> Any:
-    """Do blocking work in a thread that nobody waits for at the end of the process."""
+    """Run blocking work in a daemon thread, which does not delay the end of the process."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -488,12 +488,12 @@ async def _run_in_thread(work: Callable[[], Any]) -> Any:
 
 
 def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The receive task of a lost connection ends in an exception that nobody reads: no news."""
+    """Ignore the unread exception of the receive task of a lost connection."""
     log.debug("in the Lark loop", extra={"what": context.get("message", "")})
 
 
 def _with_plain_login(proxy: str | None) -> str | None:
-    """Return the URL of a proxy with its login unquoted: websockets sends it as it is written."""
+    """Return the URL of a proxy with its login unquoted: websockets sends it unchanged."""
     parts = urlsplit(proxy or "")
     if parts.username is None:
         return proxy

@@ -228,7 +228,7 @@ class LarkEdit(NamedTuple):
 
 
 class LarkRecall(NamedTuple):
-    """A message was recalled: by its sender, or by somebody whom Lark does not name."""
+    """The recall of a message by its sender, or by a person whom Lark does not name."""
 
     message_id: str
     chat_id: str
@@ -329,7 +329,7 @@ class LarkMenuChoice(NamedTuple):
 class SuggestionButton(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The payload of a button that suggests a message. It belongs to one chat and grants nothing.
 
-    `number` tells the buttons of a card apart.
+    `number` distinguishes the buttons of a card.
     """
 
     suggest: str

@@ -374,7 +374,7 @@ def _mark(text: str, spans: Sequence[Edit], pictures: Pictures) -> Marked:
 
 
 def _without_overlaps(edits: Sequence[Edit]) -> list[Edit]:
-    """Return the edits without those inside of another one, such as of the target of a picture."""
+    """Return the edits that are not inside another one, such as in the target of a picture."""
     found: list[Edit] = []
     for start, end, replacement in sorted(edits):
         if not found or start >= found[-1][1]:

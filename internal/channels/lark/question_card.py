@@ -114,7 +114,7 @@ class TextBudget:
         self.cut = False
 
     def for_face(self, count: int) -> "TextBudget":
-        """Return the budget of each of so many texts on the face of a card."""
+        """Return the budget of each of this many texts on the face of a card."""
         lines = max(_MIN_FACE_LINES, _FACE_LINES // count)
         length = min(self._max_length, max(_MIN_FACE_CHARS, _FACE_CHARS // count))
         return TextBudget(length, self._phrases, lines=lines)
@@ -298,7 +298,7 @@ def card_mark(question_id: str) -> str:
 
 
 def is_question_card(card: Mapping[str, Any]) -> bool:
-    """Return True for a card that asks a question or says how it was settled."""
+    """Return True for a card with a question or its outcome."""
     body = card.get("body")
     elements = body.get("elements") if isinstance(body, dict) else None
     first = elements[0] if isinstance(elements, list) and elements else None
@@ -574,10 +574,11 @@ def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
 def _elsewhere_blocks(
     record: QuestionRecord, phrases: ChatPhrases, reach: AskedElsewhere, *, when: str = ""
 ) -> tuple[list[ContentBlock], list[ContentBlock]]:
-    """Return who can answer a question that nobody in its chat may answer, and how to become one.
+    """Return the blocks of a question that nobody in its chat may answer.
 
-    If nobody else is asked, it is left to the owner, on the web page. `when` is the Markdown of the
-    time until which it is open, "" for a text.
+    They name the people who can answer, and the way to become one of them. If nobody else is asked,
+    the owner answers on the web page. `when` is the Markdown of the time until which it is open, ""
+    in a text.
     """
     asked = len(record.question.recipients)
     audience, found = record.audience if asked else "owner", list[ContentBlock]()

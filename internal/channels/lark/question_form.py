@@ -172,7 +172,7 @@ _SUBMITS = frozenset[ActionName]({"because", "each", "say", "edit", "change"})
 
 
 class InvalidAnswer(NamedTuple):
-    """The input is not an answer; `phrase` is the key of the message that says why."""
+    """The input is not an answer; `phrase` is the key of the message with the reason."""
 
     phrase: str
 

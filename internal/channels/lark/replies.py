@@ -129,9 +129,9 @@ class ReplySender:
     ) -> SentPost:
         """Send a post and return its first message.
 
-        A form that Lark rejects is followed by a simpler one; the error says which, and the chat's
-        next posts begin with it. A form with unknown outcome is not: Lark recognizes the repeated
-        call by its uuid. The first `simplicity` forms are left out. The first part replaces
+        A form that Lark rejects is followed by a simpler one, which the error determines; the
+        chat's next posts begin with it. A form with unknown outcome is not: Lark recognizes a
+        repeated call by its uuid. The first `simplicity` forms are omitted. The first part replaces
         `post.replaces`.
 
         Raises:
@@ -369,7 +369,7 @@ class ReplySender:
         return str(message.get("root_id") or "") if message.get("thread_id") else ""
 
     async def _replace(self, message_id: str, part: MessagePart) -> bool:
-        """Replace a message; False if it cannot be updated any more.
+        """Replace a message; False if it can no longer be updated.
 
         Raises:
             LarkRejected: the content is rejected.

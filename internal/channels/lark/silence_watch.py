@@ -1,10 +1,9 @@
-"""Watches for a connection that answers pings but brings no events.
+"""Watches for a connection that answers pings but delivers no events.
 
-Such a line looks alive from this side. Whether Lark has messages that it did not deliver is looked
-up in the histories of chats: after each opening of the connection, and when it has been silent for
-longer than is usual. Then the connection is replaced, and the missed messages are stored like
-delivered ones. The inbox knows every message by its id, so none is taken twice, also when a process
-ends in the middle of a look-up.
+Such a connection looks healthy to the client. Undelivered messages are looked up in the histories
+of chats after each opening of the connection, and when it has been silent for longer than usual.
+Then the connection is replaced, and the missed messages are stored like delivered ones. The inbox
+identifies messages by id, so none is stored twice, even if a process ends during a look-up.
 """
 
 import asyncio

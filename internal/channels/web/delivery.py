@@ -75,14 +75,14 @@ class Delivery:
         return await repeated.find(self.repeatable, self._request.principal)
 
     async def settled_run(self, submitted: Submitted, wait: Coroutine[Any, Any, Run]) -> Run:
-        """Wait for a run, and return it as it is then.
+        """Wait for a run, and return its state then.
 
         Args:
             submitted: the run.
             wait: returns the run once it is settled, or the client has waited long enough.
 
         Raises:
-            ClientDisconnected: the client has left before.
+            ClientDisconnected: the client has left before the run settled.
         """
         try:
             with self._waiting(submitted.run_id):
@@ -120,7 +120,7 @@ class Delivery:
         await (self.mark_read(submitted) if is_read else self._leave(submitted))
 
     async def mark_read(self, submitted: Submitted) -> None:
-        """Take note that the client gets the answer of a run, also that of one that goes on."""
+        """Record that the client gets the answer of a run, even if the run continues."""
         request = self._request
         repeated = request.services.gateway.repeated_requests
         # without it a repetition gets this answer once more

@@ -78,7 +78,7 @@ class AsgiTransport:
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
-        """Do nothing: nothing was possible without waiting before."""
+        """Do nothing: writes without waiting were never possible."""
 
 
 class OpenStream:

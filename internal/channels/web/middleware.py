@@ -82,7 +82,7 @@ class RequestMiddleware:
     def __init__(
         self, services: WebServices, app: ASGIApp, *, is_public: Callable[[str], bool]
     ) -> None:
-        """Args: is_public tells whether a path can be requested without authentication."""
+        """Args: is_public returns whether a path can be requested without authentication."""
         settings = services.settings
         self._app = app
         self._is_public = is_public

@@ -52,7 +52,7 @@ PENDING_REPLY_SECONDS = 20.0
 class DisplayedRun:
     """A reaction while the run works, and one message with its progress.
 
-    `isolated`: commands run isolated, which the message says.
+    `isolated`: commands run isolated, which the message shows.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class DisplayedRun:
         return max(MIN_DISPLAYED_SECONDS - self._age(), UPDATE_INTERVAL_SECONDS)
 
     def _must_move(self) -> bool:
-        """Return True if the message is above a question that is answered, and the run goes on."""
+        """Return True if the message is above an answered question, and the run continues."""
         is_answered = self._state.asked and not self._subtasks.is_asking
         goes_on = bool(self._started_at) and self._age() >= MIN_DISPLAYED_SECONDS
         return is_answered and goes_on and bool(self._state.message) and not self._idle.is_set()
@@ -409,7 +409,7 @@ class DisplayedRun:
     async def _add_reaction(self) -> None:
         """Add the reaction if the run still works after a second.
 
-        If it is cancelled, the reaction may exist; `reacting` says so.
+        If it is cancelled, the reaction may exist, which `reacting` records.
         """
         is_off = not self._settings.working_emoji(self._origin.message_id)
         if is_off or self._state.reaction:

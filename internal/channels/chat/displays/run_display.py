@@ -144,7 +144,7 @@ class RunDisplayLoop:
             self._start(run_id)
 
     def _start(self, run_id: RunId, waited: float = 0.0) -> None:
-        """Display a run that was followed so many seconds ago."""
+        """Display a run that was followed this many seconds ago."""
         if self._tasks is not None and run_id not in self._shown:
             self._resting.discard(run_id)
             self._shown[run_id] = None

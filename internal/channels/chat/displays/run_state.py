@@ -149,7 +149,7 @@ def _tool_state(payload: _Payload) -> _ToolState:
 
 
 def _describe_step(step: PlanStep, phrases: ChatPhrases, *, is_over: bool) -> str:
-    """Return the line of a step; one that nobody reported has another mark after the end."""
+    """Return the line of a step; an unreported step has another mark after the end."""
     is_reported = step.status not in {"pending", "in_progress"}
     mark = _STEP_MARKS[step.status] if is_reported or not is_over else _NOT_REPORTED
     remarks = phrases.runs.step_remarks(msgspec.structs.asdict(step), is_over=is_over)
@@ -186,7 +186,7 @@ class RunProgress:
 
     @property
     def has_ended(self) -> bool:
-        """True if the run cannot be stopped any more."""
+        """True if the run can no longer be stopped."""
         return self.is_over or self.phase in _ENDED
 
     @property

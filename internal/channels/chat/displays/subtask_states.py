@@ -129,7 +129,7 @@ class SubtaskStates:
         return not all(each.path for each in self._states.values())
 
     def load(self, runs: Sequence[Run]) -> None:
-        """Add the subtasks that are not known yet, as they are stored, and name all."""
+        """Add the unknown subtasks in their stored state, and name all."""
         for run in runs:
             if run.subtask is None or run.subtask.root_run_id != self._root_run_id:
                 continue

@@ -55,7 +55,7 @@ class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
-    event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
+    event, or when the run or its subtasks wait for a person and nothing else can continue.
     `find_file` returns the path of a produced file on this machine. `key_page` is the address at
     which a key of a model is entered, "" if no page is served.
     """
@@ -139,7 +139,7 @@ class RunReport:
         return task_id in self._reports
 
     def resume(self, open_questions: Collection[str]) -> bool:
-        """Accept further events if a question is not open any more. Return whether that is so."""
+        """Accept further events if a question is no longer open. Return True if so."""
         for question_id, question in self._questions.items():
             if question_id not in open_questions:
                 self._states[question["run_id"]] = "queued"

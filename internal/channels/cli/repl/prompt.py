@@ -67,7 +67,7 @@ class Prompt:
         return bool(self._picked)
 
     def pick(self, name: str) -> None:
-        """Let a value of a command be chosen, unless something else is typed meanwhile."""
+        """Offer a choice of values of a command, unless the input changes meanwhile."""
         if not self._box.text:
             self._picked = f"/{name} "
             self._box.insert_text(self._picked)
@@ -81,7 +81,7 @@ class Prompt:
     # for the screen
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         return self.session.take_rows(width)
 
     def status(self) -> tuple[Fragments, str]:
@@ -265,7 +265,7 @@ class Prompt:
 
 
 def _with_seen(answer_json: AnswerJson, seen: str) -> AnswerJson:
-    """Return an answer that says which event was the newest one when it was written."""
+    """Return an answer with the id of the newest event at the time it was written."""
     return {**answer_json, "seen": seen} if seen else answer_json
 
 

@@ -37,7 +37,7 @@ class ScreenContent(Protocol):
     """Content of the screen, requested for each frame."""
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         ...
 
     def status(self) -> tuple[Fragments, str]:
@@ -136,7 +136,7 @@ class TerminalScreen:
         self._output.flush()
 
     def call_attention(self, sentence: str) -> None:
-        """Ring, notify and change the title of the window, as far as the terminal can.
+        """Ring, notify and change the title of the window, if the terminal supports it.
 
         "" restores the title.
         """

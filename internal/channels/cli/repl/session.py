@@ -150,7 +150,7 @@ class ReplSession:
     # for the screen
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         return self.view.take_rows(width)
 
     def status(self, waiting: Fragments = (), hint: str = "") -> tuple[Fragments, str]:
@@ -314,7 +314,7 @@ class ReplSession:
         self.redraw()
 
     def move_to_background(self) -> None:
-        """Let the running task go on in the background; the next one can start at once.
+        """Move the running task to the background; the next one can start immediately.
 
         A task that is being sent is moved as soon as it is stored.
         """

@@ -48,7 +48,7 @@ class RequestUsage(NamedTuple):
 
 @dataclass
 class SessionCost:
-    """Cost of a session in US dollars, as far as prices are known.
+    """Cost of a session in US dollars, without usage at unknown prices.
 
     It `is_old` if a run has ended since it was read.
     """
@@ -168,7 +168,7 @@ class TranscriptView:
         self.subtasks.set_messages(messages)
 
     def move_to_background(self, task_id: str, text: str) -> None:
-        """Show nothing of a task any more until it asks or ends."""
+        """Hide a task until it asks a question or ends."""
         self._close()
         self.moved[task_id] = text
         for run_id in [name for name, run in self.runs.runs.items() if run.task_id == task_id]:

@@ -86,7 +86,7 @@ class MessageReader:
                 return ""
 
     async def _names(self, open_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the names of people, as far as they are known at once."""
+        """Return the names of people that are immediately available."""
         wanted = [each for each in open_ids if each][:_MAX_NAMES]
         if not wanted:
             return {}

@@ -56,7 +56,7 @@ def may_settle(item: StreamItem) -> bool:
 
 
 def stop_error(submitted: Submitted) -> HttpError:
-    """Return the error of a gateway that stops before a run is settled: another one goes on."""
+    """Return the error of a gateway that stops before a run is settled; another one continues."""
     message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
     return HttpError(503, "stopping", message, {"retry-after": "2"})
 

@@ -20,7 +20,7 @@ _CODE_LENGTH = 6
 
 
 class ReadReply(NamedTuple):
-    """The question that a message is about, and its answer; without one `remark` says why."""
+    """The question that a message is about, and its answer, or the `remark` why it has none."""
 
     record: QuestionRecord
     answer: AnswerInput | None

@@ -58,9 +58,9 @@ _TEXTS = ChatTexts()
 class TurnRequest(NamedTuple):
     """The next turn of a conversation, as an API reads it from a request.
 
-    `session` is the id of the session, `NEW_SESSION`, or "" for the one whose transcript the
-    earlier messages are. `user` is whom the program names as its user: the conversations of others
-    are not continued. With `previous`, the run that said the last message, all messages are new.
+    `session` is the id of the session, `NEW_SESSION`, or "" for the session whose transcript equals
+    the earlier messages. `user` is the user that the program names: conversations of other users
+    are not continued. With `previous`, the run of the last answer, all messages are new.
     """
 
     messages: Sequence[ConversationMessage]
@@ -159,7 +159,7 @@ class ConversationTurn:
             raise
 
     async def _give_up(self) -> None:
-        """Let the conversation go on from before the turn: its run has failed."""
+        """Restore the conversation to its state before the turn: its run has failed."""
         if self._taken:
             conversations = self._request.services.gateway.conversations
             session_id = self.submitted.session_id

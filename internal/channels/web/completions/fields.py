@@ -43,7 +43,7 @@ class FieldTable(msgspec.Struct, frozen=True):
         """Check a JSON object that was decoded before.
 
         Raises:
-            InvalidRequest: it has a refused field; the message names it and says why.
+            InvalidRequest: it has a refused field; the message names it and the reason.
         """
         given = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for field in self.fields:

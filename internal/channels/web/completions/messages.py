@@ -63,7 +63,7 @@ MessagePart = str | SentFile | Unreadable
 
 
 class ConversationMessage(NamedTuple):
-    """A message of a conversation. `calls` says which tools of the program it called."""
+    """A message of a conversation. `calls` describes its calls of tools of the program."""
 
     role: MessageRole
     parts: tuple[MessagePart, ...]

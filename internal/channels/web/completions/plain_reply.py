@@ -1,6 +1,6 @@
 """The reply of the plain model: one request to it, without a run, tools or a session.
 
-For the requests of chat programs that are not tasks, such as those for a title or for tags.
+For requests of chat programs that are not tasks, such as requests for a title or for tags.
 """
 
 from collections.abc import AsyncGenerator, Sequence

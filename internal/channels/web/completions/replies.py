@@ -60,5 +60,5 @@ class CompletionReply(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Note that nobody reads on; no effect after the end."""
+        """Record that the client has left; no effect after the end."""
         ...

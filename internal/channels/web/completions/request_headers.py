@@ -17,7 +17,7 @@ def named_session(request: ApiRequest[Any, Any]) -> str:
 
 
 def named_user(request: ApiRequest[Any, Any], user: str) -> str:
-    """Return whom and which of its conversations a program names, "" for neither.
+    """Return the user and the conversation that a program names, or "".
 
     Args:
         request: the request, with or without the headers of Open WebUI.

@@ -23,7 +23,7 @@ class ResponseStream:
     """Server-sent events of a response with one message, numbered from 0."""
 
     def __init__(self, reply: CompletionReply, response: ResponseObject) -> None:
-        """Args: response is as it is at its start."""
+        """Args: response is the response in its initial state."""
         self._reply = reply
         self._response = response
         self._number = -1

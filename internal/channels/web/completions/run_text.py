@@ -82,7 +82,7 @@ class RunText:
         return self._advance(self._text_so_far(item.event, payload))
 
     def _text_so_far(self, event: str, payload: dict[str, Any]) -> str:
-        """Return the text of a reply up to an event, as far as it is known."""
+        """Return the known text of a reply up to an event."""
         if event == _SUMMARY:
             return str(payload["content"])
         if event == _PARTIAL:

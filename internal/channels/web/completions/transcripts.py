@@ -1,4 +1,4 @@
-"""The transcript of a conversation: hashed to find its session, or told to a new one."""
+"""The transcript of a conversation: hashed to find its session, or sent to a new one."""
 
 import hashlib
 import re
@@ -89,12 +89,12 @@ def run_hash(run_id: RunId) -> str:
 def prompt_with_transcript(
     earlier: Sequence[ConversationMessage], message: str, name: Callable[[SentFile], str]
 ) -> str:
-    """Return a message after a transcript of those before it, "" if there is none.
+    """Return a message preceded by a transcript of the earlier messages, "" if there is none.
 
     Args:
         earlier: the messages before it.
         message: the text of the message.
-        name: returns the name of a file of an earlier message, "" if it is not there.
+        name: returns the name of a file of an earlier message, "" if it is missing.
     """
     told = [text for each in earlier if (text := _told(each, name))]
     if not told:
@@ -147,10 +147,10 @@ def _shown(part: MessagePart, name: Callable[[SentFile], str]) -> str:
 def message_splits(
     messages: Sequence[ConversationMessage],
 ) -> Iterator[tuple[Sequence[ConversationMessage], Sequence[ConversationMessage]]]:
-    """Yield the ways to tell a history from the messages after it, the likeliest first.
+    """Yield the possible splits into a history and the messages after it, the likeliest first.
 
-    The last message is new; so are the ones before it that nobody answered, if the session does not
-    know them. A history without messages is none.
+    The last message is new; so are the unanswered ones before it, if the session does not know
+    them. A history has at least one message.
     """
     end = len(messages) - 1
     if end:

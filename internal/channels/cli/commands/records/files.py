@@ -65,7 +65,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
 
     async def work(client: GatewayClient) -> int:
         match args.action, args.rest:

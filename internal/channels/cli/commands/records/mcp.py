@@ -86,7 +86,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     is_whole = args.action in {"list", "serve"}
     prints = args.print_config is not None
     if (

@@ -57,7 +57,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     output = CommandOutput(Output(), args.json)
     show = _show_recording if args.recording else _show
 

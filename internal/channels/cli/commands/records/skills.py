@@ -45,7 +45,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     output = CommandOutput(Output(), args.json)
     if _is_wrong(args):
         raise CliExit(USAGE, _USAGE)

@@ -35,7 +35,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Show the task; the exit code says how it ended."""
+    """Show the task; the exit code is its outcome."""
     view = TranscriptView(MessageCatalog("repl", context.language), UNICODE)
     width, output = shutil.get_terminal_size((100, 24)).columns, Output()
 

@@ -74,7 +74,7 @@ class SlashContext:
         self.session.note(*align_columns(cells))
 
     def is_busy(self) -> bool:
-        """Return True, and say so, while a task of this session runs."""
+        """Return True, and print a note, while a task of this session runs."""
         if self.session.view.current is None:
             return False
         self.print_message("busy")

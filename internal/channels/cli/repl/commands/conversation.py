@@ -52,7 +52,7 @@ def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ..
 
 
 async def compact(context: SlashContext, _arguments: str) -> None:
-    """Say how the context is shortened, and how full it is."""
+    """Describe how the context is shortened, and the used part of it."""
     context.print_message("compact_automatic")
     _print_use(context)
 
