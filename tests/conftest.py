@@ -67,7 +67,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_garbage_for_others(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Collect what a module has left, so that no test of another module fails for it."""
+    """Collect a module's garbage, so that no test of another module fails for it."""
     yield
     if request.node.nodeid.startswith(_LEAVES_GARBAGE):
         gc.collect()

@@ -35,7 +35,7 @@ MAX_MODULE_LINES = 800
 
 
 def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
-    """The classes of a module or folder whose name ends so, or the functions decorated so."""
+    """Return the classes of a module or folder with this suffix, or the functions so decorated."""
     where = ROOT / path
     found = set()
     for file in sorted(where.glob("*.py")) if where.is_dir() else [where]:
@@ -250,8 +250,8 @@ def f(process: asyncio.subprocess.Process, system: str) -> None:
 
 
 def process_starts(tree: ast.Module) -> list[str]:
-    """What starts a process in a module, by the full name that an expression or import has."""
-    names: dict[str, str] = {}  # what imports have bound
+    """Return the full names of expressions and imports that start a process in a module."""
+    names: dict[str, str] = {}  # bound by imports
     used = []
     for node in ast.walk(tree):
         match node:
@@ -318,11 +318,29 @@ def test_every_decision_is_in_the_documentation() -> None:
     assert linked == {f"adr/{path.name}" for path in (ROOT / "docs" / "adr").glob("*.md")}
 
 
+def test_code_that_several_test_modules_use_is_in_the_support_package() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in modules("tests")
+        if re.search(
+            pattern := r"from (tests\.\S*\b(?:conftest|test_\w+)) import", path.read_text()
+        )
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for found in re.findall(pattern, ast.unparse(node))
+    ] == []
+
+
+def test_the_first_test_of_the_contribution_guide_is_a_test() -> None:
+    first = (ROOT / "tests/integration/agent/test_first_run.py").read_text()
+    assert f"```python\n{first}```" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
 def test_tests_wait_for_states_and_use_real_things() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {what}"
         for path in modules("tests")
-        if path.parent.name != "bench"  # a bench polls: to be told would cost what it measures
+        if path.parent.name != "bench"  # a bench polls: notifications would cost time
         if _MAY_DOUBT.search(source := path.read_text())
         for line, what in doubtful(ast.parse(source))
     ] == []

@@ -1,6 +1,6 @@
-"""How far the structure is open: few modules know a feature, and adding something edits no test.
+"""Openness of the structure: few modules know a feature, and an addition edits no test.
 
-The exceptions of today are listed, and may only become fewer.
+The present exceptions are listed, and may only become fewer.
 """
 
 import ast
@@ -187,7 +187,7 @@ def _required(interface: ast.ClassDef) -> set[str]:
 
 
 def _members(node: ast.ClassDef) -> set[str]:
-    """The methods and attributes of a class, also those that its methods set."""
+    """Return the methods and attributes of a class, including attributes set by its methods."""
     found = set()
     for each in ast.walk(node):
         match each:

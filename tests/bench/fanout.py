@@ -1,8 +1,8 @@
 """A web server with watchers, or bare connections that get the same bytes; measures itself.
 
 ``python -m tests.bench.fanout ours|bare FOLDER`` prints its port, its token and the path to watch.
-``go WAKES EVENTS`` on standard input publishes so many events at once, so many times, and then the
-word that ends; it answers ``published``. ``report`` answers the CPU seconds since ``go``.
+``go WAKES EVENTS`` on standard input publishes EVENTS events at once, WAKES times, and then the
+word that ends; the answer is ``published``. ``report`` answers the CPU seconds since ``go``.
 """
 
 import asyncio

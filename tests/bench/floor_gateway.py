@@ -1,9 +1,9 @@
 """Baseline: a minimal durable gateway on the same libraries.
 
-``python -m tests.bench.floor_gateway PORT MODEL_URL FILE``. Stores what comes (SQLite, WAL,
-synchronous=FULL, what waits shares a commit), asks the model with raw bytes over kept connections,
-streams what it says to the caller and stores the reply. No runs, no events, no replay, no other
-watchers, no stop.
+``python -m tests.bench.floor_gateway PORT MODEL_URL FILE``. Stores requests (SQLite, WAL,
+synchronous=FULL, waiting writes share a commit), calls the model with raw bytes over kept
+connections, streams its output to the caller and stores the reply. No runs, no events, no replay,
+no other watchers, no stop.
 """
 
 import asyncio

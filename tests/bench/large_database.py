@@ -1,4 +1,4 @@
-"""A database as it is after years: rows of the shape that runs leave, inserted in bulk."""
+"""A database as after years of use: rows as runs leave them, inserted in bulk."""
 
 import json
 import sqlite3
@@ -39,12 +39,12 @@ _EVENTS = (
 
 
 class Size(NamedTuple):
-    """How much is stored. Each task has ten events, two messages and a usage of one model."""
+    """Amount of stored data. Each task has ten events, two messages and a usage of one model."""
 
     sessions: int = 20_000
     tasks: int = 100_000
     rare: int = 20
-    """How many of the oldest tasks failed, were cancelled, and wait for an answer, each."""
+    """Number of the oldest tasks that failed, were cancelled, and wait for an answer, each."""
 
 
 def create_sqlite(path: Path, size: Size) -> None:
@@ -77,7 +77,7 @@ async def fill_postgres(url: str, size: Size) -> None:
 
 
 def derived_rows(kind: str) -> list[str]:
-    """Return the statements that compute what the product keeps up to date with each row."""
+    """Return the statements that compute the columns the product keeps up to date with each row."""
     steps = [each for each in migrations(kind) if each.name == "lists_and_sums"]
     found = [statement for step in steps for statement in step.statements]
     return [
@@ -210,7 +210,7 @@ _QUESTION_COLUMNS = (
 
 
 def _questions(size: Size) -> Iterator[Sequence[object]]:
-    """Every fifth task asked; those that wait still do."""
+    """Yield an answered question for every fifth task, and open questions of the waiting tasks."""
     for n in range(0, size.tasks, 5):
         yield _question(n, size, "answered")
     for n in range(2 * size.rare, 3 * size.rare):

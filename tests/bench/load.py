@@ -54,7 +54,7 @@ class Line:
         return (await self.create(task, session, **options))["run_id"]
 
     async def create(self, task: str, session: object = None, **options: object) -> dict[str, str]:
-        """Hand a task in; return what the gateway answers once it is on disk."""
+        """Create a task; return the gateway's response, sent once the task is on disk."""
         given: dict[str, object] = {"task": task, "options": options}
         if session is not None:
             given["session_id"] = session
@@ -95,7 +95,7 @@ async def line(port: int, token: str = "") -> AsyncGenerator[Line]:
 
 
 class Watch(asyncio.Protocol):
-    """One event stream over all sessions: notes when runs say their first words and end."""
+    """One event stream over all sessions that notes the first text and the end of each run."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -120,7 +120,7 @@ class Watch(asyncio.Protocol):
 
 @asynccontextmanager
 async def watching(port: int, token: str) -> AsyncGenerator[Watch]:
-    """Watch everything that happens from now on."""
+    """Watch all events from now on."""
     transport, watch = await asyncio.get_running_loop().create_connection(Watch, "127.0.0.1", port)
     transport.write(
         f"GET /api/sse?sessions=*&replay=none HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
@@ -135,7 +135,7 @@ async def watching(port: int, token: str) -> AsyncGenerator[Watch]:
 
 
 class Taken:
-    """What a flood took: seconds of wall, and of each message to its first delta and its end."""
+    """Times of a flood in seconds: wall time, and each message's time to first delta and to end."""
 
     def __init__(self) -> None:
         self.wall = 0.0

@@ -1,7 +1,7 @@
-"""A scripted Anthropic model that costs next to nothing, so that it is never what is measured.
+"""A scripted Anthropic model with next to no cost, so that measurements leave it out.
 
-A process: ``python -m tests.bench.model PORT``. The replies are those of the fake Anthropic server,
-made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of the request.
+A process: ``python -m tests.bench.model PORT``. The replies are built once by the fake Anthropic
+server. The last ``bench:MODE:COUNT`` in the request selects the reply:
 
 - ``words``: COUNT text deltas, the whole reply in one packet.
 - ``burst``: COUNT text deltas, ten in a packet, about one packet a millisecond.
@@ -27,7 +27,7 @@ HOSTILE = {
     "a command fills /tmp": "head -c 10000000000 /dev/zero >/tmp/full",
     "a command takes all memory it may have": "exec tail -c 100G /dev/zero",
 }
-"""Commands that use up what they may, for three seconds at most."""
+"""Commands that exhaust their limits, for three seconds at most."""
 
 _WANTED = re.compile(rb"bench:(words|burst|each|late|calls|steps|hostile):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)

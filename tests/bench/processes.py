@@ -1,4 +1,4 @@
-"""Processes that are measured: how they are started, and what they cost."""
+"""Measured processes: their start and their cost."""
 
 import http.client
 import os
@@ -91,7 +91,7 @@ def rss_of(pid: int) -> float:
 def gateway(
     home: Path, *more: str, program: Sequence[str] = (LARKSPUR,), **settings: str
 ) -> Generator[Server]:
-    """Run `larkspur serve` on a home of its own. `program` runs it instead of the command."""
+    """Run `larkspur serve` on its own home folder. `program` replaces the command."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     port = free_port()
     command = [*program, "serve", "--port", str(port), *more]
@@ -101,7 +101,7 @@ def gateway(
 
 @contextmanager
 def worker(home: Path, **settings: str) -> Generator[int]:
-    """Run `larkspur worker` on a home of its own until the end of the block; gives its pid."""
+    """Run `larkspur worker` on its own home folder until the end of the block; yield its pid."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     process = subprocess.Popen(
         [LARKSPUR, "worker"], env=environment(home, **settings), stderr=subprocess.PIPE

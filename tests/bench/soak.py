@@ -1,4 +1,4 @@
-"""A soak: a fixed load on a real gateway for a long time, and what grows meanwhile.
+"""A soak: a fixed load on a real gateway for a long time, and the figures that grow meanwhile.
 
 `python -m tests.bench.soak [MINUTES]`, or `make soak`. The load is tasks over HTTP in new and in
 kept sessions, every fifth with two tool calls; event streams that come and go; and messages in 20
@@ -23,8 +23,8 @@ from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
 from tests.bench.load import Line, Watch, line, run, watching
 from tests.bench.processes import Server, scripted_model
-from tests.bench.test_lark import APP, served, until_reply
 from tests.bench.trend import Sample, Trend, trend
+from tests.support.lark_load import APP, served, until_reply
 
 DEFAULT_MINUTES = 30.0
 WORKERS, WATCHERS, CHATS, KEPT_SESSIONS = 4, 8, 20, 16
@@ -37,7 +37,7 @@ MEGABYTE = 1_000_000
 
 
 class Figure(NamedTuple):
-    """What is sampled: its unit, and how much it may rise; None if it may by as much as it does."""
+    """A sampled figure: unit, and allowed rise. None allows any rise."""
 
     name: str
     unit: str
@@ -84,7 +84,7 @@ class Soak:
             tasks.create_task(self._sample())
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do something again and again, at most so often."""
+        """Repeat the work until the end, at most once per interval."""
         due = time.monotonic()
         while due < self._end:
             await work()
@@ -139,7 +139,7 @@ class Soak:
 
 
 class Report(NamedTuple):
-    """What a soak has found: the trend of each figure by its name, and what rises steadily."""
+    """Result of a soak: the trend of each figure by its name, and the steadily rising figures."""
 
     soak: Soak
     trends: dict[str, Trend]

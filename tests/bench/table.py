@@ -1,4 +1,4 @@
-"""The table of a bench: what was measured beside its floor, and the goal it is held against."""
+"""The table of a bench: measured values beside their floor, and the goals for them."""
 # ruff: noqa: RUF001 - the signs of a table for people
 
 import json
@@ -17,7 +17,7 @@ SLACK = 3.0
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted of a figure: at most or at least a number, of ours or of ours / floor."""
+    """Goal for a figure: at most or at least a number, of ours or of ours / floor."""
 
     bound: Literal["≤", "≥"]
     number: float
@@ -39,7 +39,7 @@ def least(number: float, of: Literal["ratio", "ours"] = "ratio") -> Goal:
 
 @dataclass(frozen=True)
 class Row:
-    """One measure. `ours` and `floor` hold every round; what counts is the median."""
+    """A measurement. `ours` and `floor` hold every round; the median counts."""
 
     measure: str
     unit: str
@@ -48,7 +48,7 @@ class Row:
     floor_is: str = ""
     goal: Goal | None = None
     steady: bool = True
-    """Whether the figure is steady enough for a bench to fail by it."""
+    """True if the figure is steady enough for a bench to fail by it."""
 
     @property
     def ratio(self) -> float | None:

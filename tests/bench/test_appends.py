@@ -1,4 +1,4 @@
-"""How fast durable events get onto the disk, through the one way that every event takes."""
+"""Throughput of durable events to the disk, through the one path that every event takes."""
 
 import asyncio
 import sqlite3
@@ -43,7 +43,7 @@ EVENT = NodeStarted(node_id="iter:1", kind="iteration", iteration=1)
 
 
 async def _rate(address: str, folder: Path, writers: int, together: int) -> float:
-    """Return the events a second of so many runs, each of which waits for its last entry."""
+    """Return the events per second of several concurrent runs that wait for their last entry."""
     clock, stores, written = SystemClock(), Stores(), 0
 
     async def write(stream: SerializingEventListener, until: float) -> None:
@@ -88,7 +88,7 @@ async def _rate(address: str, folder: Path, writers: int, together: int) -> floa
 
 
 async def _read_rate(address: str, readers: int) -> float:
-    """Return the reads of a row a second by so many callers."""
+    """Return the rows read per second by several callers."""
     stores, done = Stores(), 0
     session = a_session("session")
     async with open_database(address) as database:

@@ -1,4 +1,4 @@
-"""What it costs to look for files for people, and to find them among many."""
+"""Cost of the search for new artifacts, and of a page of many."""
 
 import asyncio
 import sqlite3
@@ -50,7 +50,7 @@ async def _microseconds(call: Callable[[], Awaitable[object]], times: int = CALL
 
 
 async def _scans(folder: Path) -> dict[str, list[float]]:
-    """Return the microseconds of a look at the output folder after a batch of calls."""
+    """Return the microseconds of a scan of the output folder after a batch of calls."""
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database:
         broadcaster = EventBroadcaster(database, stores, clock, "1")

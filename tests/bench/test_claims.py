@@ -1,4 +1,4 @@
-"""How soon after its commit a run starts in another process, and how fast many are claimed."""
+"""Delay from a commit to the start of a run in another process, and the rate of claims."""
 
 import asyncio
 import time
@@ -13,10 +13,9 @@ from internal.agent.app.runs.active import ActiveRun
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.bench.table import Row, Table
+from tests.support.dispatch_parts import DispatchParts, FakeCoordinator, dispatcher_of
 from tests.support.postgres_server import postgres_url
 from tests.support.store_records import a_run, add_run
-from tests.unit.dispatch.conftest import DispatchParts, FakeCoordinator
-from tests.unit.dispatch.test_dispatcher import dispatcher_of
 
 pytestmark = pytest.mark.bench
 
@@ -24,7 +23,7 @@ RUNS = 200
 
 
 class TimedCoordinator(FakeCoordinator):
-    """Ends every run at once and tells when it was started."""
+    """Ends every run at once and records the time of its start."""
 
     def __init__(self, parts: DispatchParts, started: asyncio.Queue[float]) -> None:
         super().__init__(parts.database, parts.stores)

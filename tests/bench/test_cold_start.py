@@ -1,4 +1,4 @@
-"""How long a person waits: wall time of whole processes, with byte code, after one warm-up."""
+"""Start-up time for a person: wall time of whole processes, with byte code, after one warm-up."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How fast a database of 200 MB is backed up, exported, cleaned up and moved."""
+"""Duration of backup, export, clean-up and move of a database of 200 MB."""
 
 import time
 from functools import partial

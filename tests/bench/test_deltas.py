@@ -1,6 +1,6 @@
-"""What a streamed delta costs, from the model's socket to one watcher's.
+"""Cost of a streamed delta, from the model's socket to one watcher's.
 
-A long reply minus a short one, so that what a task costs is not in it.
+A long reply minus a short one, so that the cost of a task is not included.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What reading a small document costs: its child process, the libraries and the text."""
+"""Cost of reading a small document: its child process, the libraries and the text."""
 
 import asyncio
 import os

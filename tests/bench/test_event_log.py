@@ -1,4 +1,4 @@
-"""What the event log costs: bytes on the disk, appends, replays, and requests beside a replay."""
+"""Cost of the event log: bytes on the disk, appends, replays, and requests beside a replay."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""What it costs to show one event to one of many watchers."""
+"""Cost of showing one event to one of many watchers."""
 
 import subprocess
 from collections.abc import Callable, Generator
@@ -45,7 +45,7 @@ def _ask(process: subprocess.Popen[str], line: str) -> str:
 
 @contextmanager
 def _watched(folder: Path, which: str, watchers: int) -> Generator[Callable[[int], float]]:
-    """Open a server with its watchers; yields what measures the CPU per delivery, in µs."""
+    """Open a server with its watchers; yield a function that measures CPU per delivery, in µs."""
     folder.mkdir(parents=True)
     with _process(folder, "tests.bench.fanout", which, str(folder)) as server:
         port, token, path = _read(server).split()

@@ -1,4 +1,4 @@
-"""What lists and sums cost when much is stored, compared with little."""
+"""Cost of lists and sums with much stored data, compared with little."""
 
 import json
 from collections.abc import Generator

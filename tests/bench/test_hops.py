@@ -1,6 +1,6 @@
-"""How many modules and functions a Lark message, and a permission question, run through.
+"""Number of modules and functions that a Lark message and a permission question run through.
 
-Functions that a gateway calls while nothing happens are subtracted.
+Functions that an idle gateway calls are subtracted.
 """
 
 import ast
@@ -47,7 +47,7 @@ def buttons(node: Any) -> list[str]:
 
 
 def take(file: Path) -> str | None:
-    """Return what is in a file and remove it; None if there is none."""
+    """Return the content of a file and remove the file; None if there is no file."""
     if not file.exists():
         return None
     text = file.read_text()
@@ -73,7 +73,7 @@ class TracedGateway:
         return found
 
     async def _written(self, file: Path) -> str:
-        """Return what is in a file as soon as the gateway has written it, and remove it."""
+        """Wait until the gateway has written a file; return its content and remove it."""
         async with asyncio.timeout(10):
             while (text := take(file)) is None:  # noqa: ASYNC110 - written by another process
                 await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""How quickly a gateway answers while commands of its agent use up what they may."""
+"""Response time of a gateway while commands of its agent exhaust their limits."""
 
 import statistics
 import time

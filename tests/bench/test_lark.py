@@ -1,30 +1,29 @@
-"""What the Lark channel adds: from an event to its ack and to the reply, in bursts, and memory."""
+"""Overhead of the Lark channel: from an event to its ack and to the reply, in bursts; memory."""
 
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from internal.simulators.lark.model import App, Chat, Person
+from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
-from tests.bench.processes import Server, gateway, with_model
 from tests.bench.table import Row, Table, most
 from tests.support.anthropic_server import Reply, Rules, ScriptedAnthropic, When
+from tests.support.lark_load import APP, answered, served, until_reply
 from tests.support.postgres_server import shared_server
 
 pytestmark = pytest.mark.bench
 
 ROUNDS, CHATS, STREAMING = 60, 32, 100
 BURSTS = ((100, 50, 1000.0), (300, 100, 3000.0))
-"""How many events in how many chats, and the milliseconds in which all are acknowledged."""
+"""Number of events and of chats, and the milliseconds in which all events are acknowledged."""
 COST_ROUNDS, COST_MESSAGES = 5, 20
 RESTARTS = 5
-APP = App("cli_bench", "secret-for-benches")
 
 
 class Burst(NamedTuple):
@@ -35,7 +34,7 @@ class Burst(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured with one gateway; times in milliseconds, memory in MB."""
+    """Measurements of one gateway; times in milliseconds, memory in MB."""
 
     idle: float
     one: list[tuple[float, float]]
@@ -44,48 +43,10 @@ class Measured(NamedTuple):
     beside_streams: Burst
 
 
-@asynccontextmanager
-async def served(sim: LarkSim, home: Path, model: str, **settings: str) -> AsyncGenerator[Server]:
-    """Run a gateway that is connected to a simulated Lark."""
-    lark = {
-        "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
-        "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
-        "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
-        "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
-    }
-    with ExitStack() as stack:
-        started = gateway(home, **with_model(model), **lark, **settings)
-        server = await asyncio.to_thread(stack.enter_context, started)
-        await sim.until(lambda _: sim.lark.delivery.connections, 60)
-        yield server
-        await asyncio.to_thread(stack.close)
-
-
-async def answered(sim: LarkSim, person: Person, chat: Chat) -> tuple[float, float]:
-    """Send one message; return the milliseconds to its ack and to its reply."""
-    begun = time.perf_counter()
-    sent = await sim.send_text(person, chat, "bench:words:10", mention_bot=True)
-
-    def acked(_: object) -> bool:
-        return any(push.message_id == sent and push.done for push in sim.pushes)
-
-    await sim.until(acked)
-    ack = time.perf_counter() - begun
-    await until_reply(sim, chat, sent)
-    return ack * 1000, (time.perf_counter() - begun) * 1000
-
-
-async def until_reply(sim: LarkSim, chat: Chat, sent: str, text: str = "word word") -> None:
-    def replied(_: object) -> bool:
-        return any(each.parent_id == sent and text in each.content for each in sim.messages(chat))
-
-    await sim.until(replied, 60)
-
-
 async def acknowledged(
     sim: LarkSim, chats: Sequence[tuple[Person, Chat]], count: int, text: str = "bench:words:10"
 ) -> Burst:
-    """Send so many messages at once, to the chats in turn; return when all have had an outcome."""
+    """Send messages at once, to the chats in turn; return when all have had an outcome."""
     begun = time.perf_counter()
     sent = {await sim.send_text(*chats[n % len(chats)], text) for n in range(count)}
     waiting = {push for push in sim.pushes if push.message_id in sent}
@@ -192,7 +153,7 @@ class Cost(NamedTuple):
 
 
 async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost, Cost]:
-    """Return what messages cost one at a time, and in 32 chats at once."""
+    """Return the cost of messages one at a time, and in 32 chats at once."""
     async with LarkSim([APP]) as sim:
         sim.set_faults(limits=False)
         people = [sim.lark.state.add_person(f"Person {number}") for number in range(CHATS)]

@@ -1,4 +1,4 @@
-"""What replies in Lark cost while calls that only decorate a chat hang."""
+"""Latency of replies in Lark while merely decorative calls hang."""
 
 import asyncio
 import statistics
@@ -11,7 +11,7 @@ import pytest
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.bench.table import Row, Table, most
-from tests.bench.test_lark import APP, answered, served, until_reply
+from tests.support.lark_load import APP, answered, served, until_reply
 
 pytestmark = pytest.mark.bench
 

@@ -83,7 +83,7 @@ def events(server: Server, session: str) -> list[dict[str, Any]]:
 
 
 def is_whole(rows: list[dict[str, Any]]) -> bool:
-    """Whether positions rise, each run has its events 1, 2, 3 … and its end is the last one."""
+    """Return whether positions rise, each run has its events 1, 2, 3 … and its end is last."""
     positions = [int(row["id"].rpartition("-")[2]) for row in rows]
     seqs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

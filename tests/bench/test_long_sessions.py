@@ -1,4 +1,4 @@
-"""What a run costs in a long session, and a step of a long run, compared with short ones."""
+"""Cost of a run in a long session and of a step in a long run, compared with short ones."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Gateways and workers on one PostgreSQL database: throughput, and what crosses processes."""
+"""Gateways and workers on one PostgreSQL database: throughput, and traffic between processes."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ MODEL_SECONDS = 1.0
 
 @contextmanager
 def team(folder: Path, model: str, workers: int) -> Generator[tuple[Server, str]]:
-    """Run a gateway with so many workers, or one that works itself, on a new database."""
+    """Run a gateway with a number of workers, or one that works itself, on a new database."""
     server = shared_server()
     name = server.create_database()
     settings = {

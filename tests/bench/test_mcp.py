@@ -1,4 +1,4 @@
-"""What a call of an MCP server costs, and what the SDK and an idle server take in memory."""
+"""Cost of a call of an MCP server, and memory of the SDK and of an idle server."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How much memory a gateway holds, and how large an installation is."""
+"""Memory of a gateway and size of an installation."""
 
 import time
 from importlib import metadata
@@ -55,7 +55,7 @@ def test_memory(tmp_path: Path, model: str, table: Table) -> None:
 
 
 def test_full_garbage_collections(tmp_path: Path, model: str, table: Table) -> None:
-    """How long a full collection stops every conversation, once the gateway is ready."""
+    """Measure the pause of a full collection, which stops every conversation of a ready gateway."""
     output = tmp_path / "collections"
     program = (PYTHON, "-m", "tests.bench.trace_collections", str(output))
     with gateway(tmp_path / "home", program=program, **with_model(model)) as server:
@@ -72,7 +72,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def test_install_size(table: Table) -> None:
-    """What `uv sync --no-dev` puts on the disk: ours and all that it needs, without byte code."""
+    """Measure `uv sync --no-dev` on the disk: our code and its dependencies, without byte code."""
     found: dict[str, int] = {}
     _add("larkspur-gateway", frozenset(), found)
     name = f"install, {len(found)} distributions"
@@ -80,7 +80,7 @@ def test_install_size(table: Table) -> None:
 
 
 def _add(name: str, extras: frozenset[str], found: dict[str, int]) -> None:
-    """Add the size of a distribution, and of those that it needs here with these extras."""
+    """Add the size of a distribution and of its dependencies with these extras."""
     distribution = metadata.distribution(name)
     files = [Path(str(file.locate())) for file in distribution.files or ()]
     found[distribution.name] = sum(

@@ -1,4 +1,4 @@
-"""What the worst commands cost that a model can send: their verdict, and what waits meanwhile."""
+"""Cost of the worst commands a model can send: their verdict, and the delay of other work."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ from internal.config.home import prepare
 from internal.tools.commands.shell import shell
 from larkspur.task_defaults import tool_targets
 from tests.bench.table import Row, Table, most
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply
 
 pytestmark = pytest.mark.bench
@@ -87,7 +87,7 @@ def worst_shape() -> str:
 
 
 def test_the_worst_command(table: Table) -> None:
-    """All shapes once; then the worst of them beside a parser that reads as many plain words."""
+    """Measure all shapes once; then the worst of them beside a parser of as many plain words."""
     worst = worst_shape()
     parser = Parser(Language(tree_sitter_bash.language()))
     ours, bare = [], []
@@ -112,7 +112,7 @@ async def lags(ends: asyncio.Event) -> list[float]:
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Let garbage be collected as in a gateway: not among what is there before."""
+    """Collect garbage as in a gateway, without the objects that existed before."""
     gc.collect()
     gc.freeze()
     try:
@@ -125,7 +125,7 @@ async def reviewed(home: Path, command: str) -> list[float]:
     """Return the lags while a reply with the worst commands is reviewed, after it was received."""
     calls = [Call("shell", {"command": command})] * CALLS
     environ = {"LARKSPUR_AGENT__GATES": "off"}
-    async with core(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
+    async with open_agent(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
         ends = asyncio.Event()
         with frozen():
             ticking = asyncio.create_task(lags(ends))
@@ -161,7 +161,7 @@ def rules_of(text: str, first: int) -> tuple[str, ...]:
 
 
 def test_the_most_rules_of_a_request(table: Table) -> None:
-    """They are parsed on the event loop."""
+    """Measure the parsing of rules, which happens on the event loop."""
     targets, ours = tool_targets(), []
     for number in range(ROUNDS):  # each with rules of its own: parsed ones are remembered
         taken = []

@@ -1,4 +1,4 @@
-"""What isolation costs per command: time, processor and memory, without the rest of a tool call."""
+"""Cost of isolation per command: time, processor and memory, without the rest of a tool call."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ def _bare() -> float:
 
 
 def _cpu() -> float:
-    """Return the seconds that this process, its children and those that have ended computed."""
+    """Return the CPU seconds of this process and its children, including ended ones."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used) + sum(
         sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))

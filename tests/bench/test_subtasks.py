@@ -1,4 +1,4 @@
-"""What subtasks cost: their time beside that of their model calls, a wait, and their tools."""
+"""Cost of subtasks: their time beside the time of their model calls, a wait, and their tools."""
 
 import asyncio
 import time
@@ -123,7 +123,7 @@ async def test_eight_subtasks_take_as_long_as_one(tmp_path: Path, table: Table) 
 async def cpu_seconds(server: Server) -> float:
     """Return the CPU seconds of a process over some seconds."""
     before = server.cpu
-    await asyncio.sleep(IDLE_SECONDS)  # what is measured
+    await asyncio.sleep(IDLE_SECONDS)  # the measured interval
     return server.cpu - before
 
 

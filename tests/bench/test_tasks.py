@@ -1,4 +1,4 @@
-"""What a task costs: stored, run against a scripted model, watched to its end."""
+"""Cost of a task: stored, run against a scripted model, watched to its end."""
 
 import statistics
 from functools import partial
@@ -119,7 +119,7 @@ def test_first_token_of_many(tmp_path: Path, model: str, table: Table) -> None:
 
 
 def test_time_to_first_token(tmp_path: Path, model: str, table: Table) -> None:
-    """What a gateway adds to the model's own time to its first delta, one task at a time."""
+    """Measure the gateway's addition to the model's time to its first delta, one task at a time."""
     port = int(model.rpartition(":")[2])
     bare_gateway = floor("floor_gateway", tmp_path / "bare", model, str(tmp_path / "bare.db"))
     with gateway(tmp_path / "home", **with_model(model)) as ours, bare_gateway as bare:

@@ -1,4 +1,4 @@
-"""What the program adds to a tool's own time."""
+"""Overhead of the program on a tool's own time."""
 
 import statistics
 import subprocess

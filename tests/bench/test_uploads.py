@@ -1,4 +1,4 @@
-"""What an upload of the largest file costs: memory that does not grow with it, and time."""
+"""Cost of an upload of the largest file: memory that does not grow with it, and time."""
 
 import hashlib
 import http.client

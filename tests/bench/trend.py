@@ -1,4 +1,4 @@
-"""Whether a figure of a process rises steadily while it works.
+"""Detection of a steady rise in a figure of a process.
 
 Samples scatter: memory is given back late, watchers come and go. So the first third of the samples
 is ignored, because caches and pools fill; of the rest, the lowest sample of each of twelve parts
@@ -18,14 +18,14 @@ _WARM_UP = 1 / 3
 
 
 class Sample(NamedTuple):
-    """A figure after so many tasks."""
+    """A figure after a number of tasks."""
 
     tasks: int
     value: float
 
 
 class Trend(NamedTuple):
-    """How a figure has developed: median, slope per 1,000 tasks, rise by it, Kendall's tau."""
+    """Development of a figure: median, slope per 1,000 tasks, rise by it, Kendall's tau."""
 
     median: float
     slope: float

@@ -21,17 +21,15 @@ from tests import ROOT
 from tests.browser.gateway import Gateway, Model
 from tests.machine.abilities import CHROMIUM_FLAGS
 from tests.support.anthropic_server import Reply
+from tests.support.page_in_browser import Open, Serve, is_blocked
 
 DESKTOP = {"width": 1360, "height": 860}
 PATIENCE_MS = 20_000
 
-Open = Callable[..., Page]
-Serve = Callable[..., Gateway]
-
 
 @pytest.fixture(scope="session")
 def shots() -> Path:
-    """Where pictures of the page are kept; docs/images has some of them."""
+    """Return the folder for pictures of the page; docs/images has some of them."""
     folder = ROOT / "build" / "shots"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -118,11 +116,6 @@ def context(browser: Browser, stack: ExitStack) -> Callable[..., BrowserContext]
 
     stack.callback(check)
     return opened
-
-
-def is_blocked(asked: Request) -> bool:
-    """Whether a content security policy kept the request in the browser."""
-    return asked.failure == "csp"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ LARKSPUR = Path(sys.executable).with_name("larkspur")
 
 
 def call(url: str, method: str, path: str, body: Any = None, token: str = "") -> Any:
-    """Ask an address for JSON and return what it answers."""
+    """Send a JSON request and return the response."""
     where = urlsplit(url)
     connection = HTTPConnection(where.hostname or "", where.port, timeout=30)
     headers = {"content-type": "application/json"}

@@ -47,7 +47,7 @@ async def fill(home: Path, iterations: int = ITERATIONS) -> str:
 
 
 def stop(ids: RunIds, usage: Usage) -> Write[list[EventRecord]]:
-    """Store that a person stopped a run, and what its replies used, as the engine does."""
+    """Store that a person stopped a run, with the usage of its replies, as the engine does."""
     stores = Stores()
     run = yield from stores.runs.get(ids.run_id)
     assert run is not None

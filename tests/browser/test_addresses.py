@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Serve
 from tests.browser.gateway import Gateway
-from tests.browser.test_runs import send
 from tests.machine.abilities import CHROMIUM_FLAGS
+from tests.support.page_in_browser import Serve, send
 from tests.support.ports import free_port
 from tests.support.reverse_proxy import (
     HOST,
@@ -61,9 +60,11 @@ def nginx_below_path(site: ProxySite, gateway: Gateway) -> Generator[None]:
     with subprocess.Popen(command, env=environ, cwd=site.folder, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
-            for line in process.stderr:
-                if ready.encode() in line:
-                    break
+            log = b""
+            while ready.encode() not in log:
+                line = process.stderr.readline()
+                assert line, f"nginx ended: {log.decode()}"
+                log += line
             yield
         finally:
             process.terminate()

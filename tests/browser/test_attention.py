@@ -1,4 +1,4 @@
-"""What reaches a person who is offline, looks elsewhere, or installed the page."""
+"""Messages to a person who is offline, looks elsewhere, or installed the page."""
 
 import json
 import re
@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_runs import send, session_of, status
+from tests.support.page_in_browser import Open, Serve, send, session_of, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -100,7 +100,7 @@ def test_every_chunk_loaded_on_demand_fits_its_budget(manifest: Manifest) -> Non
 
 
 def test_no_chunks_import_each_other(manifest: Manifest) -> None:
-    """In a circle the order of evaluation depends on what is loaded first, and one may fail."""
+    """In a cycle the order of evaluation depends on the first loaded chunk, and one may fail."""
     for name, chunk in manifest.items():
         below = {one for each in chunk.get("imports", []) for one in static_imports(manifest, each)}
         assert name not in below

@@ -18,11 +18,22 @@ from playwright.sync_api import (
     expect,
 )
 
-from tests.browser.conftest import Open, Serve, is_blocked
 from tests.browser.gateway import Gateway
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import choose_mode, compare, follow, send, session_of, status
-from tests.support.anthropic_server import Call, Reply, When
+from tests.support.anthropic_server import Reply, When
+from tests.support.file_panel import making, opened, panel, title
+from tests.support.page_in_browser import (
+    PHONE,
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    compare,
+    follow,
+    is_blocked,
+    send,
+    session_of,
+    status,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -79,36 +90,6 @@ def make_files(folder: Path) -> Path:
     page.save(folder / "letter.pdf", save_all=True, append_images=[page])
     (folder / "data.bin").write_bytes(bytes(range(256)))
     return folder
-
-
-def making(command: str, word: str = "make", answer: str = "The files are ready.") -> list[Reply]:
-    """A plan, a command, and an answer."""
-
-    def when(results: int) -> When:
-        return When(last_user=word, results=results)
-
-    return [
-        Reply(calls=[Call("plan", {"goal": "Make files", "steps": ["Make"]})], when=when(0)),
-        Reply(calls=[Call("shell", {"command": command})], when=when(1)),
-        Reply(text=answer, when=when(2)),
-    ]
-
-
-def title() -> Reply:
-    """What answers everything else."""
-    return Reply(text="Weekly prices")
-
-
-def panel(page: Page) -> Locator:
-    """Show the files of the session."""
-    page.get_by_role("tab", name="Files").click()
-    return page.get_by_role("tabpanel")
-
-
-def opened(page: Page, within: Locator, name: str) -> Locator:
-    """Open the preview of a file."""
-    within.get_by_role("button", name=f"Open {name}").first.click()
-    return page.get_by_role("dialog", name=name)
 
 
 def choose(page: Page, *files: Path) -> None:
@@ -368,7 +349,7 @@ def test_a_large_upload_shows_progress_is_cancelled_and_continued(
     page.screenshot(path=shots / "upload.png")
     page.get_by_role("button", name="Remove video.bin").click()
     expect(bar).to_have_count(0)
-    # chosen again, it continues after what the server has
+    # chosen again, the upload continues after the bytes on the server
     offsets: list[int] = []
     page.on(
         "request",
@@ -417,7 +398,7 @@ def test_an_upload_continues_after_the_server_was_killed(
 
 
 def carrying(page: Page, name: str) -> JSHandle:
-    """What a person drags or pastes: a file."""
+    """Return the transfer data of a dragged or pasted file."""
     return page.evaluate_handle(
         """(name) => {
           const given = new DataTransfer();

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import Open, Serve, accessible, choose_mode, send, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

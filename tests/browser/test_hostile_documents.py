@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import FrameLocator, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_files import making, opened, panel, title
-from tests.browser.test_runs import choose_mode, send, status
+from tests.support.file_panel import making, opened, panel, title
+from tests.support.page_in_browser import Open, Serve, choose_mode, send, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

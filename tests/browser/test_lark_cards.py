@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 WIDTHS = {"desktop": 1100, "phone": 390}
 PHONE_HEIGHT = 560
-"""What a phone shows of a chat between its title and the field for the next message."""
+"""Height of a chat on a phone between its title and the field for the next message."""
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 OLD = "\n".join(f"Step {n}: check the numbers of week {n}." for n in range(1, 7))
 COMMAND = "npm test -- --coverage --reporter=dot"

@@ -1,4 +1,4 @@
-"""What a login is worth: in all tabs of its browser, after a restart, and on another port."""
+"""Scope of a login: all tabs of its browser, after a restart, and not on another port."""
 
 import json
 import threading
@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
-from tests.browser.test_runs import send, session_of, status
+from tests.support.page_in_browser import Open, Serve, send, session_of, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -1,4 +1,4 @@
-"""A session with thousands of events: its end at once, earlier events as they are needed."""
+"""A session with thousands of events: its end at once, earlier events on demand."""
 
 import asyncio
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
+from tests.support.page_in_browser import Open, Serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import send
 from tests.support.model_site import background_site, model_server
+from tests.support.page_in_browser import Open, Serve, accessible, send
 
 KEY = "sk-proj-" + "k3y" * 12
 

@@ -1,4 +1,4 @@
-"""What the page says of a model that cannot take a part, that is refused, or that is replaced."""
+"""Notes of the page about a model that cannot take a part, is refused or is replaced."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from internal.i18n.runs import RunMessages
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import send
 from tests.support import documents
 from tests.support.anthropic_server import Fault, Reply, When
+from tests.support.page_in_browser import PHONE, Open, Serve, accessible, send
 
 EN = RunMessages("en")
 FIRST, SECOND = "claude-sonnet-4-5", "claude-second"

@@ -1,4 +1,4 @@
-"""The page itself: who may see it, in which language and on which screen, and what it keeps."""
+"""The page itself: access, language, screen sizes, and stored state."""
 
 import re
 from collections.abc import Callable
@@ -6,26 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, expect
 
-from tests import ROOT
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.browser.words import report, title
 from tests.support.anthropic_server import Reply, When
+from tests.support.page_in_browser import (
+    PHONE,
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    send,
+    session_of,
+    status,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
-
-AXE = (ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js").read_text
-PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
-
-
-def accessible(page: Page) -> None:
-    """axe finds nothing, in what is shown right now."""
-    page.evaluate(AXE(encoding="utf-8"))
-    found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run()).violations")
-    told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
-    assert told == []
 
 
 def test_a_link_logs_in_one_browser_once(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Serve
-from tests.browser.test_files import making, opened, panel, title
-from tests.browser.test_runs import choose_mode, send, status
 from tests.machine.abilities import CHROMIUM_FLAGS
+from tests.support.file_panel import making, opened, panel, title
+from tests.support.page_in_browser import Serve, choose_mode, send, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

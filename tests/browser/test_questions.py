@@ -1,46 +1,27 @@
 """People in the loop on the page: the decision bar by keyboard alone, and Waiting."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from internal.skills.library import read_skill
-from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import PHONE, Open, Serve, accessible, send, session_of, status
+from tests.support.question_bar import GOAL, bar, planned, shell, when
 from tests.support.skills import write_skill
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-GOAL = "Publish release 2.4"
 STEPS = ["Tag the commit", "Build the wheels", "Write the notes"]
-
-
-def when(results: int, word: str = "") -> When:
-    return When(last_user=word or None, results=results)
-
-
-def planned(word: str = "", steps: Sequence[str] = ("Do it",)) -> Reply:
-    return Reply(calls=[Call("plan", {"goal": GOAL, "steps": list(steps)})], when=when(0, word))
-
-
-def shell(command: str, results: int, word: str = "") -> Reply:
-    return Reply(calls=[Call("shell", {"command": command})], when=when(results, word))
 
 
 def asks(results: int, question: str, *options: str, multiple: bool = False) -> Reply:
     given = {"question": question, "options": list(options), "multiple": multiple}
     return Reply(calls=[Call("request_user", given)], when=when(results))
-
-
-def bar(page: Page) -> Locator:
-    return page.get_by_role("region", name="Waiting")
 
 
 def press(page: Page, key: str, label: str) -> None:
@@ -161,8 +142,10 @@ def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) 
     page.keyboard.press("Escape")
     expect(reason).to_have_count(0)
     press(page, "e", "Deny with a reason…")
+    expect(reason).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.type("yes, but not now")
+    expect(reason).to_have_value("yes, but not now")
     accessible(page)
     page.keyboard.press("Enter")
     status(page, "completed")
@@ -304,8 +287,10 @@ def test_a_plan_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> Non
     page.keyboard.press("End")
     page.keyboard.type(", signed")
     page.keyboard.press("Enter")
+    expect(bar(page).get_by_label("Step 2", exact=True)).to_be_focused()
     page.keyboard.type("Push the tag")
     page.keyboard.press("Alt+ArrowUp")
+    expect(bar(page).get_by_label("Step 1", exact=True)).to_have_value("Push the tag")
     page.keyboard.press("Control+Enter")
     # a plan that was changed is the next version, and is agreed to like any other
     expect(bar(page).get_by_role("listitem").first).to_contain_text("Push the tag")
@@ -360,10 +345,14 @@ def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, sho
     linux = bar(page).get_by_role("checkbox", name="Linux")
     expect(linux).to_be_enabled()
     page.keyboard.press("1")
-    page.keyboard.press("3")
-    page.keyboard.press("2")
-    page.keyboard.press("2")
     expect(linux).to_be_checked()
+    page.keyboard.press("3")
+    expect(bar(page).get_by_role("checkbox", name="Windows")).to_be_checked()
+    system = bar(page).get_by_role("checkbox", name="macOS")
+    page.keyboard.press("2")
+    expect(system).to_be_checked()
+    page.keyboard.press("2")
+    expect(system).not_to_be_checked()
     accessible(page)
     page.screenshot(path=shots / "question-options.png")
     page.keyboard.press("Enter")

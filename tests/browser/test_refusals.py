@@ -1,4 +1,4 @@
-"""What the server refuses is said in the language of the page."""
+"""Refusals of the server are shown in the language of the page."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_questions import planned, shell
+from tests.support.page_in_browser import Open, Serve, accessible
+from tests.support.question_bar import planned, shell
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -25,7 +24,7 @@ def pictures(page: Page, shots: Path, name: str) -> None:
 
 
 class Words(NamedTuple):
-    """What the page says in a language."""
+    """Texts of the page in a language."""
 
     waiting: str
     actions: str

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import PHONE
-from tests.browser.test_questions import bar, planned
-from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import PHONE, Open, Serve, choose_mode, send, status
+from tests.support.question_bar import bar, planned
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 

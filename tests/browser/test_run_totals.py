@@ -1,4 +1,4 @@
-"""What a run with subtasks used: the same figures on the page, of `-p`, in the terminal."""
+"""Usage of a run with subtasks: the same figures on the page, in `-p` and in the terminal."""
 
 import json
 import subprocess
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import LARKSPUR
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import Open, Serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -24,7 +24,7 @@ def duration(milliseconds: int) -> str:
 
 
 def replies() -> list[Reply]:
-    """A run with two subtasks, of which one has a subtask of its own: five replies."""
+    """Return five replies for a run with two subtasks, one of them with a subtask of its own."""
     tasks = [{"instruction": "dig"}, {"instruction": "lead", "agent_profile": "lead"}]
     below = [{"instruction": "below"}]
     return [

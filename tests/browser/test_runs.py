@@ -7,71 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.gateway import Gateway
 from tests.browser.words import GOAL, report, title
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import (
+    Open,
+    Serve,
+    choose_mode,
+    compare,
+    follow,
+    send,
+    session_of,
+    status,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
-
-WATCH = """() => {
-  const { sessionStore } = window.larkspur;
-  window.states = [];
-  sessionStore.subscribe(({ phase, state }) => {
-    if (phase === 'ready') window.states.push(state);
-  });
-}"""
-COMPARE = """(rows) => {
-  const { reduceEvents, withoutLive, EMPTY } = window.larkspur;
-  const sorted = (value) =>
-    value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort().map(([k, v]) => [k, sorted(v)]))
-      : Array.isArray(value) ? value.map(sorted) : value;
-  const shape = ({ thread, runs, files, artifacts, questions }) =>
-    JSON.stringify(sorted({ thread, runs, files, artifacts, questions }));
-  const place = (id) => Number(id.split('-').at(-1));
-  const wrong = window.states.filter((state) => {
-    const known = rows.filter((row) => place(row.id) <= place(state.cursor));
-    return shape(withoutLive(state)) !== shape(reduceEvents(EMPTY, known));
-  });
-  return { seen: window.states.length, wrong: wrong.length };
-}"""
-
-
-def choose_mode(page: Page, name: str) -> None:
-    """Choose the permission mode of the next tasks of the session that is shown."""
-    button = page.get_by_role("button", name="Permissions: ")
-    button.click()
-    page.get_by_role("dialog", name="Permissions").get_by_role("button", name=name).click()
-    expect(button).to_have_accessible_name(f"Permissions: {name}")
-
-
-def send(page: Page, text: str) -> None:
-    page.get_by_label("Message", exact=True).fill(text)
-    page.keyboard.press("Enter")
-
-
-def status(page: Page, word: str) -> None:
-    expect(page.get_by_test_id("status")).to_have_text(re.compile(word))
-
-
-def session_of(page: Page) -> str:
-    page.wait_for_url("**/sessions/*")
-    return page.url.rpartition("/")[2]
-
-
-def compare(page: Page, gateway: Gateway) -> int:
-    """Every state since `WATCH` is the fold of what was stored up to its cursor."""
-    told: dict[str, Any] = page.evaluate(COMPARE, gateway.events(session_of(page)))
-    assert told["wrong"] == 0
-    return int(told["seen"])
-
-
-def follow(page: Page) -> None:
-    """Note every state from now on."""
-    page.evaluate(WATCH)
 
 
 def test_a_run_shows_every_step_as_it_happens(serve: Serve, script: Any, enter: Open) -> None:

@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import send, status
+from tests.support.page_in_browser import Open, Serve, accessible, send, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -46,6 +44,7 @@ def test_sessions_of_other_clients_appear_and_are_marked(
     expect(listed.get_by_role("link").first).to_have_attribute("href", f"/sessions/{session}")
     product.focus()
     page.keyboard.press("F2")
+    expect(listed.get_by_role("textbox", name="Rename")).to_be_focused()
     page.keyboard.type("The product")
     page.keyboard.press("Enter")
     renamed = listed.get_by_role("link", name="The product")

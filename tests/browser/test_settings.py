@@ -9,12 +9,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from larkspur.lark_simulator import background_simulator
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import send, status
 from tests.support.anthropic_server import Call, Reply, When
 from tests.support.database_files import execute, query
 from tests.support.mcp_servers import hostile_entry
+from tests.support.page_in_browser import PHONE, Open, Serve, accessible, send, status
 from tests.support.skills import write_skill
 
 KEY = "sk-ant-" + "k3y" * 12
@@ -44,6 +42,7 @@ def test_every_section_shows_what_it_is_about(
     page = enter(gateway := serve(script(SCRIPT)))
     send(page, "touch it")
     page.get_by_role("button", name="Always allow touch made…").click()
+    expect(page.get_by_label("Rules, one per line")).to_be_focused()
     page.keyboard.press("Enter")
     status(page, "completed")
 

@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_questions import planned, shell, when
-from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import (
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    send,
+    session_of,
+    status,
+)
+from tests.support.question_bar import planned, shell, when
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

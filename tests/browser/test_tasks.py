@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
-from tests.browser.test_runs import follow, send
 from tests.support.anthropic_server import Call, Reply, When
+from tests.support.page_in_browser import Open, Serve, accessible, follow, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -206,5 +204,5 @@ def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_acces
 
 
 def is_narrow(page: Page) -> bool:
-    """Whether nothing is wider than the window."""
+    """Return whether nothing is wider than the window."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))

@@ -9,10 +9,17 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from internal.i18n.runs import RunMessages
-from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.page_in_browser import (
+    PHONE,
+    Open,
+    Serve,
+    accessible,
+    choose_mode,
+    send,
+    session_of,
+    status,
+)
 
 ZH = RunMessages("zh")
 
@@ -288,7 +295,7 @@ def test_a_long_branch_still_begins_with_the_earlier_conversation(
     page.wait_for_url(lambda url: origin not in url)
     send(page, "look around")
     expect(thread.get_by_text("The end.")).to_be_visible()
-    expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only what is seen is rendered
+    expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only visible rows are rendered
     thread.focus()
     page.keyboard.press("j")
     expect(thread.get_by_text("look around")).to_be_in_viewport()

@@ -1,4 +1,4 @@
-"""What the scripted model of the browser tests says."""
+"""Replies of the scripted model of the browser tests."""
 
 from tests.support.anthropic_server import Call, Reply, When
 
@@ -61,5 +61,5 @@ def report() -> list[Reply]:
 
 
 def title() -> Reply:
-    """What answers everything else."""
+    """Return the reply to all other requests."""
     return Reply(text="Noted.")

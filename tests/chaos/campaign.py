@@ -1,7 +1,7 @@
 """A campaign: several users work with one gateway, which is killed again and again.
 
 The users submit, steer, stop, answer and watch over HTTP, and run tasks in terminals. Every
-acknowledgement is recorded, so that `campaign_checks` can compare it with what was stored.
+acknowledgement is recorded, so that `campaign_checks` can compare it with the stored data.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ ASKED = "workflow.question.asked"
 
 @dataclass
 class Acknowledged:
-    """What the gateway acknowledged: task ids by name, stopped task ids, texts of steering."""
+    """Acknowledgements of the gateway: task ids by name, stopped task ids, texts of steering."""
 
     tasks: dict[str, dict[str, str]] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)
@@ -151,7 +151,7 @@ class Campaign:
             self.acknowledged.stopped.add(task_id)
 
     async def _answer_questions(self) -> None:
-        """Approve what is asked and retry what waits for a person after crashes."""
+        """Approve open questions, and retry runs that wait for a person after crashes."""
         async with aclosing(self.gateway.stream("sessions=*&replay=none")) as frames:
             async for frame in frames:
                 if frame.event in {ASKED, "connected"}:

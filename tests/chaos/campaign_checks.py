@@ -1,4 +1,4 @@
-"""What must hold after a campaign, whenever the gateway was killed."""
+"""Invariants after a campaign, whenever the gateway was killed."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ Task = Mapping[str, Any]
 
 
 async def check_campaign(campaign: Campaign) -> None:
-    """Check every invariant over what the HTTP API returns."""
+    """Check every invariant over the responses of the HTTP API."""
     gateway = campaign.gateway
     listed = await campaign.tasks()
     tasks = {each["task_id"]: await gateway.get(f"/api/tasks/{each['task_id']}") for each in listed}

@@ -13,7 +13,7 @@ from tests.support.scripted_model import Call, Reply, encode
 
 LETTERS = "WQPSL"
 LAST = "Z"
-"""The last task of a session, whose request shows what the model remembers."""
+"""The last task of a session. Its request shows the memory of the model."""
 
 MARK = re.compile(r"\btask ([A-Z])(\d+)\b")
 

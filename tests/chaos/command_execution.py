@@ -43,7 +43,7 @@ exec "$@" $words
 
 
 class Execution(NamedTuple):
-    """What a command did: the name and arguments of every program, and the files it changed."""
+    """Effects of a command: the name and arguments of every program, and the changed files."""
 
     ran: frozenset[tuple[str, ...]]
     changed: frozenset[str]
@@ -93,7 +93,7 @@ class TracedShell:
         return f"cd {where} && HOME={where} LARKSPUR_CASE={number} {argv}"
 
     def _run_batch(self, script: Path) -> None:
-        """Run the script and wait until the last process has closed what it inherited."""
+        """Run the script and wait until the last process has closed its inherited pipe."""
         reader, writer = os.pipe()
         user = _NOBODY if os.getuid() == 0 else None
         with os.fdopen(reader, "rb") as ended:

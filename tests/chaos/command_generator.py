@@ -1,4 +1,4 @@
-"""Seeded shell commands, rich in what parsers and shells may read differently.
+"""Seeded shell commands, rich in syntax that parsers and shells may read differently.
 
 No command names a file outside its folder except devices, or a program that `command_execution`
 does not replace, so that every command is harmless there.

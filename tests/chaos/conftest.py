@@ -1,4 +1,4 @@
-"""Databases of gateways, and what a run says about itself: the seed, and how often it killed."""
+"""Databases of gateways, and a run's report about itself: the seed and the number of kills."""
 
 from collections.abc import AsyncGenerator
 
@@ -7,9 +7,7 @@ import pytest
 from tests.chaos.conversation import DATABASE
 from tests.chaos.seeds import SEED
 from tests.support.postgres_server import postgres_url
-
-KILLS = "kills"
-"""The property of a test that killed processes: how often."""
+from tests.support.process_kills import KILLS
 
 
 @pytest.fixture(

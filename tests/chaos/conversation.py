@@ -1,6 +1,7 @@
 """A conversation in a simulated Lark: a message, two approvals, a question and the reply.
 
-The person acts on what Lark shows. The gateway may be killed, suspended or cut off at any time.
+The person acts on the content shown by Lark. The gateway may be killed, suspended or cut off at any
+time.
 """
 
 import asyncio
@@ -39,9 +40,9 @@ STEPS: Steps = {
     )
 }
 MAX_SECONDS = 90.0
-"""How long a conversation may take, with all that goes wrong in it."""
+"""Maximum duration of a conversation, with all its faults."""
 FINISH_SECONDS = 15.0
-"""How long the progress of a run may be shown as current after its reply."""
+"""Maximum time for which the progress of a run may be shown as current after its reply."""
 
 DATABASE = "LARKSPUR_DATABASE__URL"
 """The variable that selects another database than a file in the home folder."""
@@ -118,7 +119,7 @@ class Conversation:
         await self.sim.send_text(self.sim.people[0], self.sim.dm(self.sim.people[0]), text)
 
     async def _allow(self, count: int) -> None:
-        """Click until so many approvals are shown as given: a click is lost with its process."""
+        """Click until this many approvals are shown as given: a click is lost with its process."""
         while self.cards_with(ALLOWED) < count:
             for message in self.from_bot():
                 if self.connections and ALLOW in self._card(message):
@@ -151,7 +152,7 @@ async def undisturbed(_: Conversation) -> None:
 
 
 async def deliver_again(sim: LarkSim, is_over: Callable[[], bool]) -> None:
-    """Deliver to each new connection what nobody took before: Lark itself waits for long."""
+    """Deliver untaken events to each new connection: Lark itself waits for long."""
     known: set[object] = set()
     while not is_over():
         connections = sim.lark.delivery.connections
@@ -199,7 +200,7 @@ def with_lark(sim: LarkSim, environ: Environ) -> dict[str, str]:
 
 
 async def check(conversation: Conversation) -> None:
-    """Check what Lark shows and what the HTTP API returns against the invariants."""
+    """Check the contents of Lark and the responses of the HTTP API against the invariants."""
     gateway = conversation.gateway
     assert conversation.replies() == [final("A").text]
     assert conversation.cards_with(ALLOWED) == 2

@@ -65,7 +65,7 @@ class OtherMachine(processes.SystemProcesses):
 
 
 def install(count_file: Path, plan: str) -> None:
-    """Prepare the crash of this process, and what it sees of its machine."""
+    """Prepare the crash of this process, and its view of the machine."""
     Crash.count_file = os.open(count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for part in plan.split("+"):
         install_part(part)

@@ -39,7 +39,7 @@ class Crowd:
     _is_answered: bool = False
 
     def gather(self, chats: int) -> None:
-        """Add so many people to Lark."""
+        """Add the people to Lark."""
         people = [self.sim.lark.state.add_person(f"Person {number}") for number in range(chats)]
         self.chats = [(person, self.sim.dm(person)) for person in people]
 
@@ -54,7 +54,7 @@ class Crowd:
         self.sim.lark.changes.notify()
 
     async def deliver_again(self) -> None:
-        """Deliver to each new connection what nobody took before, until all is answered."""
+        """Deliver untaken events to each new connection, until all messages are answered."""
         await deliver_again(self.sim, lambda: self._is_answered)
 
     async def _send_all(self, number: int, person: Person, chat: Chat, max_pause: float) -> None:
@@ -68,9 +68,9 @@ class Crowd:
         return sum(one.sender_type == "app" for one in self.sim.messages(place[1]))
 
     def check(self, accepted: Sequence[str]) -> None:
-        """Each message has one reply, with its own text, in the order of acceptance.
+        """Check that each message has one reply, with its own text, in the order of acceptance.
 
-        Lark sends again what nobody took, so that it may arrive after a later message.
+        Lark resends untaken messages, so that one may arrive after a later message.
         """
         for number, (_, chat) in enumerate(self.chats):
             sent = self.sent[chat.chat_id]

@@ -107,10 +107,10 @@ def check_ledger(events: Sequence[Envelope], ledger: Path) -> None:
 
 
 def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope]) -> None:
-    """The runs of a lane do not overlap and are in the order of submission.
+    """Check that the runs of a lane do not overlap and are in the order of submission.
 
-    A run that waits for an answer does not hold the lane. Once it is answered it goes on before a
-    later one that a crash interrupts.
+    A run that waits for an answer does not hold the lane. After the answer it continues before a
+    later run that a crash interrupts.
     """
     running = ""
     started: list[str] = []
@@ -131,9 +131,9 @@ def check_lane(runs: Mapping[str, Sequence[Envelope]], events: Sequence[Envelope
 
 
 def check_messages(messages: Sequence[Mapping[str, Any]], instructions: Mapping[str, str]) -> None:
-    """The messages of each run are contiguous, and each call has one result right after it.
+    """Check that messages of each run are contiguous, and each call has one result right after it.
 
-    `instructions` are those of the runs, in the order in which they ended.
+    `instructions` holds the instruction of each run, in the order in which the runs ended.
     """
     assert _deduplicate(message["run_id"] for message in messages) == list(instructions)
     open_calls: list[str] = []

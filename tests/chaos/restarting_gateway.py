@@ -25,7 +25,7 @@ NO_CRASH = "none"
 
 @dataclass
 class GatewayProcess:
-    """One process of `larkspur serve` and what it wrote to standard error."""
+    """A process of `larkspur serve` with its standard error."""
 
     process: asyncio.subprocess.Process
     count_file: Path

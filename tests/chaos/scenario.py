@@ -25,7 +25,7 @@ STEERING = "and please be quick about it"
 
 @dataclass
 class ScriptedUser:
-    """Submits the tasks and records what was acknowledged."""
+    """Submits the tasks and records the acknowledgements."""
 
     gateway: RestartingGateway
     prefix: str = ""
@@ -117,7 +117,7 @@ async def run_scenario(
 
 
 async def check(user: ScriptedUser) -> None:
-    """Check what the HTTP API returns against the invariants."""
+    """Check the responses of the HTTP API against the invariants."""
     gateway, session_id = user.gateway, user.session_id
     events = await list_events(gateway, session_id)
     runs = invariants.group_by_run(events)

@@ -25,7 +25,7 @@ Environ = dict[str, str]
 
 
 async def run_episode(folder: Path, environ: Environ, seed: str, kills: int) -> None:
-    """Run an episode and check what it left behind."""
+    """Run an episode and check the state afterwards."""
     environ = {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": "3"}
     script = CampaignModel()
     async with (

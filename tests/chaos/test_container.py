@@ -18,8 +18,8 @@ from internal.sandbox.probe import probe_sandbox
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspaces import SessionFolders
-from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place
-from tests.unit.sandbox.test_mounts import ROLES, attack
+from tests.support.bubblewrap_places import MEGABYTE, Place
+from tests.support.mount_attacks import ROLES, attack
 
 pytestmark = [pytest.mark.chaos, pytest.mark.podman, pytest.mark.timeout(300)]
 

@@ -1,8 +1,8 @@
 """A conversation in Lark while the database, the disk, Lark, the model or the clock fails.
 
-The invariants are those of `test_conversation_kills`: one reply, each side effect once, events
-without hole or double. `make test` runs one fault, `make test SLOW=yes` those that last a second or
-two, and `make chaos` all.
+The invariants are shared with `test_conversation_kills`: one reply, each side effect once, events
+without gaps or duplicates. `make test` runs one fault, `make test SLOW=yes` the faults of a second
+or two, and `make chaos` all.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tests.support.scripted_model import Fault, Reply
 
 LEASE_SECONDS = 1
 OUTAGE_SECONDS = 10.0
-"""How long the database is locked or the disk refuses writes."""
+"""Time for which the database is locked or the disk refuses writes."""
 LONG_OUTAGE_SECONDS = 20.0
 """Longer than a write waits for the lock of another process."""
 SUSPENDED_SECONDS = 3.0 * LEASE_SECONDS
@@ -50,7 +50,7 @@ async def wait_for_work(conversation: Conversation) -> None:
 
 
 def lock_database(seconds: float) -> Disturb:
-    """Return what locks the database exclusively for some time."""
+    """Return a disturbance that locks the database exclusively for some time."""
 
     async def disturb(conversation: Conversation) -> None:
         await wait_for_work(conversation)
@@ -64,7 +64,7 @@ def lock_database(seconds: float) -> Disturb:
 
 
 def stop_server(number: signal.Signals) -> Disturb:
-    """Return what stops the server of the database with a signal and starts it again later."""
+    """Return a disturbance that stops the database server with a signal and restarts it later."""
 
     async def disturb(conversation: Conversation) -> None:
         await wait_for_work(conversation)
@@ -94,7 +94,7 @@ async def suspend(conversation: Conversation) -> None:
 
 
 def answer(*faults: AnswerFault) -> Disturb:
-    """Return what makes the next calls of Lark's API fail."""
+    """Return a disturbance that makes the next calls of Lark's API fail."""
 
     async def disturb(conversation: Conversation) -> None:
         await conversation.until(lambda: bool(conversation.connections))
@@ -126,7 +126,7 @@ def set_clock(file: Path, seconds: int) -> None:
 
 
 def jump(seconds: int) -> Disturb:
-    """Return what sets the wall clock ahead or back while the run works, and right in between.
+    """Return a disturbance that sets the wall clock ahead or back during the run, then right again.
 
     A message that arrives while the clock is an hour ahead would look an hour old: it would be
     answered with the sentence about late messages.

@@ -1,31 +1,30 @@
 """`kill -9` at every commit of a conversation in Lark, and at random instants of it.
 
-One reply, each side effect once or reported as unknown, events without hole or double, and a replay
-equal to what a live reader saw. `make test` kills at two points. On each kind of database
-`make test SLOW=yes` kills at 12 points, and `make chaos` at over 350.
+Invariants: one reply, each side effect once or reported as unknown, events without gaps or
+duplicates, and a replay equal to the events of a live reader. `make test` kills at two points. On
+each kind of database `make test SLOW=yes` kills at 12 points, and `make chaos` at over 350.
 """
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from internal.config.home import prepare
-from tests.chaos.conftest import KILLS
 from tests.chaos.conversation import DATABASE, run_conversation
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway
 from tests.chaos.seeds import seeded
 from tests.support.database_files import create_database
+from tests.support.process_kills import KILLS, Record
 
 MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
 EPISODES, KILLS_OF_EPISODE = 90, 2
 FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
-"""When a process is killed after its start: from before it serves to after the reply."""
+"""Time of the kill after the start of a process: from before it serves to after the reply."""
 
 Environ = dict[str, str]
-Record = Callable[[str, object], None]
 
 
 def count_kills(gateway: RestartingGateway) -> int:

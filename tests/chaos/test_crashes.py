@@ -22,6 +22,7 @@ from tests.chaos.seeds import seeded
 from tests.support.database_files import MIGRATION_COMMITS
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.postgres_server import postgres_url
+from tests.support.process_kills import wait_for_event
 from tests.support.scripted_model import Call, Reply
 
 MAX_COMMITS = 44
@@ -129,14 +130,6 @@ async def one_task(
             yield gateway, task["task_id"], task["session_id"]
 
 
-async def wait_for_event(gateway: RestartingGateway, session_id: str, event: str) -> None:
-    """Return when a reader received such an event."""
-    async with aclosing(gateway.stream(f"session_id={session_id}")) as frames:
-        async for frame in frames:
-            if frame.event == event:
-                return
-
-
 async def check_finished_run(
     gateway: RestartingGateway, session_id: str
 ) -> list[invariants.Envelope]:
@@ -234,7 +227,7 @@ async def test_an_acknowledged_stop_survives_a_crash(tmp_path: Path, environ: En
 async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     tmp_path: Path, environ: Environ, number: int
 ) -> None:
-    """It is not resumed: it fails as interrupted when its lease has expired."""
+    """The run is not resumed: it fails as interrupted when its lease has expired."""
     folder, short = tmp_path / "workspace", {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": "1"}
     folder.mkdir()
     steps = {

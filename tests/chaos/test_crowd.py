@@ -11,15 +11,14 @@ from random import Random
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.chaos.conftest import KILLS
 from tests.chaos.conversation import DATABASE, check_database, select, with_lark
 from tests.chaos.crowd import Crowd, echo
 from tests.chaos.restarting_gateway import GatewayProcess, RestartingGateway
 from tests.chaos.seeds import seeded
-from tests.chaos.test_conversation_kills import Record
 from tests.support.lark_gateway import APP
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.postgres_server import postgres_url
+from tests.support.process_kills import KILLS, Record
 
 Command = tuple[str, ...]
 Environ = dict[str, str]

@@ -3,12 +3,12 @@
 from functools import partial
 from pathlib import Path
 
-from tests.support.agent_app import core, make_recovery, sound
+from tests.support.agent_app import make_recovery, open_agent, sound
 from tests.support.anthropic_server import Reply
 
 
 async def test_a_machine_that_slept_does_not_take_its_runs_from_itself(home: Path) -> None:
-    async with core(home, [Reply(text="awake again", hold="go")]) as here:
+    async with open_agent(home, [Reply(text="awake again", hold="go")]) as here:
         made = await here.submit("sleep")
         await here.model.until_open(1)
         services = here.services.coordinator.services

@@ -1,8 +1,8 @@
-"""Allowed commands do in a real shell only what the rules allow, whatever their syntax.
+"""Allowed commands stay within the rules in a real shell, whatever their syntax.
 
-Seeded commands are judged under several policies. Every command that one of them allows runs in
-bash, started as the shell tool starts it, and in dash. The programs that ran and the files that
-changed are compared with the rules and with the parts of the command that were judged.
+Seeded commands are judged under several policies. Every command that a policy allows runs in bash,
+started as the shell tool starts it, and in dash. The started programs and the changed files are
+compared with the rules and with the judged parts of the command.
 """
 
 import re
@@ -33,7 +33,7 @@ Argv = tuple[str, ...]
 
 
 class Rules(NamedTuple):
-    """A policy, and what it lets run and change, written down a second time by hand."""
+    """A policy with its allowed programs and changes, written down a second time by hand."""
 
     name: str
     policy: Policy
@@ -44,7 +44,7 @@ class Rules(NamedTuple):
 
 
 def _allows_unwrapped(argv: Argv) -> bool:
-    """Return True for what `shell(tracer *)` and `shell(git log *)` allow, wrappers included."""
+    """Return whether `shell(tracer *)` or `shell(git log *)` allows this, wrappers included."""
     return argv[0] in {"tracer", *WRAPPERS} or argv[:2] == ("git", "log")
 
 
@@ -122,7 +122,7 @@ def pattern(word: Word) -> str:
 
 
 def find_difference(rules: Rules, command: str, execution: Execution) -> str:
-    """Return what ran or changed although the rules or the judged parts do not cover it, or ""."""
+    """Return a sentence about an effect that the rules or the judged parts do not cover, or ""."""
     for argv in execution.ran:
         if not rules.may_run(argv):
             return f"{argv} ran"
@@ -146,7 +146,7 @@ def find_difference(rules: Rules, command: str, execution: Execution) -> str:
 
 
 def run_shard(traced: TracedShell, seed: int, wanted: int) -> list[str]:
-    """Judge commands until so many were allowed and have run; return the differences."""
+    """Judge commands until a number of them were allowed and have run; return the differences."""
     commands, differences = iter(CommandGenerator(seed)), list[str]()
     judged = allowed = 0
     while allowed < wanted:

@@ -16,8 +16,8 @@ from tests.chaos import invariants
 from tests.chaos.model_script import final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import list_events
-from tests.integration.agent.test_mcp import define
 from tests.support.database_files import MIGRATION_COMMITS
+from tests.support.mcp_agent import define
 from tests.support.mcp_http import serve_sdk
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply

@@ -1,4 +1,4 @@
-"""Restarts and crashes during one model call: no run is given up behind a person's back."""
+"""Restarts and crashes during one model call: no run is given up without notice to a person."""
 
 import asyncio
 import signal
@@ -14,8 +14,8 @@ from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, STEERING, list_events, list_messages
-from tests.chaos.test_crashes import wait_for_event
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.process_kills import wait_for_event
 from tests.support.scripted_model import Reply
 
 Environ = dict[str, str]

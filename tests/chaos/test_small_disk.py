@@ -1,4 +1,4 @@
-"""A database on a disk that is full or read-only: a sentence, nothing lost, and work goes on."""
+"""A database on a full or read-only disk: an error sentence, no lost data, and later recovery."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.needs("mounts")
 
 MEGABYTES = 8
 FULL_SECONDS = 5.0
-"""How long the disk is full; a write is tried again every five seconds at the latest."""
+"""Time for which the disk is full; a write is retried every five seconds at the latest."""
 
 Environ = dict[str, str]
 
@@ -32,7 +32,7 @@ async def disk(tmp_path: Path) -> AsyncGenerator[SmallDisk]:
 
 @pytest.fixture
 def on_disk(environ: Environ, disk: SmallDisk) -> Environ:
-    """The environment of a gateway whose database is on the disk."""
+    """Return the environment of a gateway with its database on the disk."""
     return {**environ, DATABASE: f"sqlite:///{disk.path}/larkspur.db"}
 
 

@@ -14,10 +14,10 @@ from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 
 RACES = 150
 DELAY_SECONDS = 0.05
-"""How long the model takes to reply."""
+"""Time that the model takes to reply."""
 
 MIN_SECONDS, MAX_SECONDS = DELAY_SECONDS - 0.005, DELAY_SECONDS + 0.015
-"""When the stop is sent, after the model was asked: the reply is stored a few ms after it came."""
+"""Time of the stop after the model was asked: the reply is stored a few ms after it came."""
 
 ASK = Reply(calls=[Call("request_user", {"question": "Which?"})], delay_seconds=DELAY_SECONDS)
 ANSWER = Reply(text="Painted.", delay_seconds=DELAY_SECONDS)
@@ -36,7 +36,7 @@ async def until_ended(gateway: RestartingGateway, session_id: str) -> None:
 
 
 async def race(gateway: RestartingGateway, text: str, seconds: float) -> str:
-    """Steer and stop a task so long after its model was asked. Return how the stop was answered."""
+    """Steer and stop a task a delay after its model was asked. Return the response to the stop."""
     asked = gateway.model.count
     made = (await gateway.request("POST", "/api/tasks", {"task": text})).json()
     await gateway.model.until_asked(asked + 1)

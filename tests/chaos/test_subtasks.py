@@ -1,6 +1,6 @@
-"""`kill -9` around subtasks: none is lost or created twice, and each end is told once.
+"""`kill -9` around subtasks: none is lost or created twice, and each end is reported once.
 
-A task creates three, with one call that waits for them or with three calls and an end of its own.
+A task creates three, with one call that waits for them or with three calls and its own end.
 Each has a side effect, and one asks a person. `make test SLOW=yes` runs the short form, `make test`
 a part of it; `make chaos` crashes before and after every commit.
 """
@@ -89,7 +89,7 @@ def _words(request: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the model replies, what the subtasks are, and what a person sees of it."""
+    """Replies of the model, its subtasks, and the part that a person sees."""
 
     model: Model
     parts: Sequence[str] = PARTS
@@ -107,7 +107,7 @@ SMALL = ("awaited", "background")
 
 @dataclass
 class Person:
-    """Submits the task, follows the session and answers what is asked."""
+    """Submits the task, follows the session and answers questions."""
 
     gateway: RestartingGateway
     made: dict[str, str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ async def run_scenario(
 
 
 async def check_events(person: Person) -> list[dict[str, Any]]:
-    """Check what is true of all runs and return the envelopes of the session."""
+    """Check the invariants of all runs and return the envelopes of the session."""
     gateway, session_id = person.gateway, person.made["session_id"]
     events = await list_events(gateway, session_id)
     for run in invariants.group_by_run(events).values():
@@ -194,7 +194,7 @@ async def check_events(person: Person) -> list[dict[str, Any]]:
 
 
 async def check_tasks(person: Person, scenario: Scenario, events: list[dict[str, Any]]) -> None:
-    """Every subtask exists once and has ended and was told once; one answer or report each."""
+    """Check that every subtask exists once, has ended, and has one answer or report."""
     tasks = await person.tasks()
     assert {task["status"] for task in tasks} == {"completed"}
     subtasks = [task for task in tasks if task["parent_task_id"]]
@@ -212,7 +212,7 @@ async def check_tasks(person: Person, scenario: Scenario, events: list[dict[str,
 
 
 def check_told(events: Iterable[Mapping[str, Any]], subtasks: set[str], questions: int) -> None:
-    """Each subtask was announced once and its end told once; each question was asked once."""
+    """Check that subtasks are announced once, ends reported once and questions asked once."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for event in events:
         task_id = event.get("payload", {}).get("task_id", "")
@@ -225,7 +225,7 @@ def check_told(events: Iterable[Mapping[str, Any]], subtasks: set[str], question
 
 
 def check_file(database: Path) -> None:
-    """Nothing waits for a task any more, and the end of each was told."""
+    """Check that no task is waited for any more, and that the end of each was reported."""
     invariants.check_file(database)
     with closing(sqlite3.connect(database)) as connection:
         for query in (
@@ -302,7 +302,7 @@ async def test_a_kill_of_a_report_tells_each_end_once(tmp_path: Path, environ: E
 
 
 async def until_told(person: Person) -> None:
-    """Return when the ends of all subtasks were told."""
+    """Return when the ends of all subtasks were reported."""
     told = 0
     async with aclosing(person.gateway.stream(f"session_id={person.made['session_id']}")) as frames:
         async for frame in frames:

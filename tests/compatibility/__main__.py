@@ -1,4 +1,4 @@
-"""Runs the clients and servers of others, stores what came out, and writes the table.
+"""Runs third-party clients and servers, stores the results, and writes the table.
 
 `python -m tests.compatibility [ONLY …]`, or `make compatibility`. The exit code is 1 if a row is
 worse than it was.
@@ -26,7 +26,7 @@ CACHE = Path("~/.cache/larkspur-compatibility").expanduser()
 
 
 class Run:
-    """What is run, and the rows so far, which are stored one by one."""
+    """A run of selected programs; rows are stored one by one."""
 
     def __init__(self, only: list[str], cache: Path, folder: Path) -> None:
         self.cache, self.folder = cache, folder
@@ -39,7 +39,7 @@ class Run:
         return not self._only or any(part.lower() in name.lower() for part in self._only)
 
     def store(self, kind: str, name: str, row: results.Row) -> None:
-        """Store a row, and write the tables of all that are declared."""
+        """Store a row, and write the tables of all declared programs."""
         self.found[kind][name] = row
         print(f"{name}: {row['verdict']}", *row["notes"], sep="\n  ", flush=True)
         declared = {
@@ -58,7 +58,7 @@ class Run:
         table.write(rows)
 
     def worse(self) -> list[str]:
-        """Return the names of rows whose verdict is worse than it was."""
+        """Return the names of rows with a worse verdict than before."""
         return [
             name
             for kind, rows in self.found.items()
@@ -122,7 +122,7 @@ def _today() -> str:
 
 
 async def main(only: list[str], cache: Path, kinds: set[str]) -> int:
-    """Run what is selected; return the exit code."""
+    """Run the selected programs; return the exit code."""
     with tempfile.TemporaryDirectory() as name:
         run = Run(only, cache, Path(name))
         if "clients" in kinds:

@@ -15,7 +15,7 @@ RUN_SECONDS = 420.0
 
 
 async def run_client(declared: Declaration, where: Place, cache: Path, deliveries: Path) -> Judged:
-    """Install and run a client at a door, and judge what it printed."""
+    """Install and run a client, and judge its output."""
     try:
         folder, command = await installed(declared, cache, own_environ())
     except NotInstalled as error:

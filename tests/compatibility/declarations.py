@@ -1,4 +1,4 @@
-"""Declarations of the clients: the head of each program says what it is."""
+"""Declarations of the clients, read from the head of each program."""
 
 import re
 from functools import cache
@@ -22,10 +22,10 @@ _OPTIONAL = {"remark", "untried"}
 
 
 class Declaration(NamedTuple):
-    """A client at one door.
+    """A client of one interface, named by `door`.
 
-    `packages` are in the words of its registry, each with its version; the first is the client.
-    `untried` is why it is not run, empty for those that are run.
+    `packages` are requirements in the syntax of the registry, each with its version; the first is
+    the client. `untried` is the reason why the client is not run, or empty.
     """
 
     client: str
@@ -44,7 +44,7 @@ class Declaration(NamedTuple):
 
 
 def declaration(program: Path) -> list[Declaration]:
-    """Read the head of a program, which has one door or several.
+    """Read the head of a program, which declares one `door` or several.
 
     Raises:
         ValueError: The head lacks a key, or has one that is unknown.
@@ -73,7 +73,7 @@ def declaration(program: Path) -> list[Declaration]:
 
 @cache
 def declarations() -> tuple[Declaration, ...]:
-    """Return all clients, those of one door together."""
+    """Return all clients, grouped by `door`."""
     programs = [
         path
         for path in sorted(CLIENTS.glob("*/*"))

@@ -43,16 +43,16 @@ _DEPENDENCY = (
 
 
 class NotInstalled(Exception):
-    """A package could not be installed; the message is the end of what its program said."""
+    """A package could not be installed; the message is the end of its installer's output."""
 
 
 async def run(
     *argv: str | Path, folder: Path, environ: Mapping[str, str], seconds: float
 ) -> tuple[int, str]:
-    """Run a program at a low priority; return its exit code and what it printed.
+    """Run a program at a low priority; return its exit code and its output.
 
     Raises:
-        TimeoutError: It did not end in time; it and its children are killed.
+        TimeoutError: The program did not end in time; it and its children are killed.
     """
     process = await asyncio.create_subprocess_exec(
         *("nice", "-n", "15", *argv),
@@ -73,7 +73,7 @@ async def run(
 
 
 async def end_group(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and what it started, and wait for it."""
+    """Kill a process with its process group, and wait for it."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
@@ -114,7 +114,7 @@ Steps = list[tuple[str | Path, ...]]
 
 
 def _python(declared: Declaration, folder: Path) -> Steps:
-    """The program may be what drives a command of another registry: `npm:…` or `go:…`."""
+    """Return the steps for a Python program, which may drive a command of `npm:…` or `go:…`."""
     kinds: dict[str, list[str]] = {"npm": [], "go": [], "": []}
     for package in declared.packages:
         kind, _, name = (

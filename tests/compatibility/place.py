@@ -26,10 +26,10 @@ _PASSED = ("PATH", "JAVA_HOME", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 
 
 class Place(NamedTuple):
-    """The gateway, and what its model was asked.
+    """The gateway with the requests to its model.
 
-    `failures` counts the runs of failing cases by the name of the client; `tool_tokens` are what
-    the tools of each MCP server take in a request.
+    `failures` counts the runs of failing cases by the name of the client; `tool_tokens` is the
+    number of tokens that the tools of each MCP server take in a request.
     """
 
     gateway: RunningGateway
@@ -114,7 +114,7 @@ def _answer(scenario: str, messages: list[Mapping[str, Any]]) -> Reply:
 
 
 def _tool_tokens(tools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Estimate what the tools of each server take, as `estimate_tokens` of the gateway does."""
+    """Estimate the tokens of the tools of each server, as `estimate_tokens` of the gateway does."""
     found: dict[str, list[Any]] = {}
     for function in (tool["function"] for tool in tools):
         if server := _TOOL_OF_SERVER.fullmatch(function["name"]):
@@ -143,9 +143,9 @@ def _system(messages: list[Mapping[str, Any]]) -> str:
 
 
 def own_environ() -> dict[str, str]:
-    """Return this process's variables, for what installs: its proxies, certificates and caches.
+    """Return this process's variables for installers: its proxies, certificates and caches.
 
-    Node.js is that of the environment, where there is one: many packages need a new one.
+    Node.js is taken from the environment, where there is one: many packages need a recent one.
     """
     own = dict(os.environ)  # noqa: TID251 - of toolchains
     return {**own, "PATH": f"{Path(sys.executable).parent}:{own['PATH']}"}

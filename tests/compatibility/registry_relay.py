@@ -1,8 +1,9 @@
 """A relay of PyPI and npm on the loopback address, for machines whose registries are elsewhere.
 
-Larkspur lets isolated installers reach public addresses, and with a setting those of this machine
-and of private networks. On some machines the names of the registries lead to addresses of neither
-kind; there the index that a person configured is this relay. It passes on what `uv` and `npm` ask.
+Larkspur lets isolated installers reach public addresses, and with a setting also addresses of this
+machine and of private networks. On some machines the names of the registries lead to addresses of
+neither kind; there this relay is configured as the index. It forwards the requests of `uv` and
+`npm`.
 """
 
 import socket

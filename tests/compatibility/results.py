@@ -17,6 +17,6 @@ def read(path: Path = RESULTS) -> dict[str, dict[str, Row]]:
 
 
 def write(rows: dict[str, dict[str, Row]], path: Path = RESULTS) -> None:
-    """Store all rows, sorted, so that a run changes only the lines of what it ran."""
+    """Store all rows, sorted, so that a run changes only the lines of its own programs."""
     text = json.dumps(rows, ensure_ascii=False, indent=1, sort_keys=True)
     path.write_text(text + "\n", encoding="utf-8")

@@ -14,12 +14,11 @@ class ServerDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """A server, the first command of its README, and one call.
 
     `{home}` in a command and in arguments is the folder of the person. `files` are made there
-    before, `variables` are the values that a person knows, `given` the options that the README
-    itself asks for. `documented` are the options and the command that docs/mcp.md or the README
-    names for a machine like this one, tried where the first command is of no use. `expected` is a
-    part of the result of the call, `made` a file that it must leave for the person; without a
-    `tool` only the list of tools is tried, and `remark` says why. `untried` is why it is not run
-    at all.
+    before, `variables` are values known to a person, `given` the options required by the README.
+    `documented` are the options and the command that docs/mcp.md or the README names for a machine
+    like this one, tried where the first command does not work. `expected` is a part of the result
+    of the call, `made` a file that it must leave for the person; without a `tool` only the list of
+    tools is tried, and `remark` is the reason. `untried` is the reason why it is not run at all.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One MCP server of others: added by its first command, then with what the hints name."""
+"""One third-party MCP server: added by its first command, then with the options from the hints."""
 
 import asyncio
 import json
@@ -29,9 +29,9 @@ _AFTER_COMMAND = re.compile(r", which installs it.*|\.$")
 
 
 class Added(NamedTuple):
-    """How a server was added.
+    """Outcome of adding a server.
 
-    `hints` are the options of further commands, as Larkspur named them; `problem` is empty if the
+    `hints` are the options of the further commands suggested by Larkspur; `problem` is empty if the
     server starts.
     """
 
@@ -62,7 +62,7 @@ async def run_server(declared: ServerDeclaration, folder: Path) -> Row:
 async def _tried(
     declared: ServerDeclaration, home: Path, environ: Mapping[str, str], command: str
 ) -> Row:
-    """Add a server by a command and what Larkspur then says, review it, and call its tool."""
+    """Add a server by a command and the suggestions of Larkspur, review it, and call its tool."""
     added = await _add(declared, home, environ, command)
     remarks = [declared.remark] if declared.remark else []
     row: Row = {
@@ -160,7 +160,7 @@ async def _add(
 
 
 def _hinted(output: str, declared: ServerDeclaration) -> list[str] | None:
-    """Return the arguments of the command that an output names, with a person's own values."""
+    """Return the arguments of the suggested command in an output, with a person's own values."""
     if not (found := _HINT.search(output)):
         return None
     words = shlex.split(_AFTER_COMMAND.sub("", found[1]))[1:]
@@ -194,7 +194,7 @@ def _version(home: Path, name: str) -> str:
 async def _call(
     declared: ServerDeclaration, home: Path, environ: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Give a task whose model calls the tool; return what it took."""
+    """Submit a task whose model calls the tool; return its measurements."""
     arguments = json.loads(json.dumps(declared.arguments).replace("{home}", str(home)))
     tool = f"mcp__{declared.name}__{declared.tool}"
     use = json.dumps({"tool": tool, "arguments": arguments})
@@ -216,7 +216,7 @@ async def _call(
         }
     if declared.tool and declared.expected not in said:
         found["failed"] = True
-        # Without the frame around what a server says.
+        # Without the frame around the output of a server.
         reason = said.rpartition("is to be followed.]")[2].strip()
         found["notes"] = [f"{declared.tool}: {shortened(reason)}"]
     elif declared.made and not (home / declared.made).exists():

@@ -93,7 +93,7 @@ def _count(rows: list[Row], words: PageWords) -> str:
 
 
 def _between(text: str, name: str, content: str) -> str:
-    """Replace what is between two marks of a page."""
+    """Replace the text between two marks of a page."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     before, _, rest = text.partition(begin)
     return f"{before}{begin}{content}{end}{rest.partition(end)[2]}"

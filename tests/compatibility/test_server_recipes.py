@@ -13,7 +13,7 @@ import pytest
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
 from tests.compatibility.registry_relay import is_needed, relay
-from tests.e2e.test_cli_oneshot import Result, cli_environment
+from tests.support.cli_environment import Result, open_command_line
 from tests.support.gateway_process import LARKSPUR
 from tests.support.postgres_server import PASSWORD, USER, shared_server
 from tests.support.scripted_model import Call, Reply
@@ -66,7 +66,7 @@ class Recipe:
         """Run a task in a folder whose model calls these tools one after the other."""
         script = [Reply(calls=[Call(f"mcp__{name}", given)]) for name, given in calls]
         script.append(Reply(text="done"))
-        async with cli_environment("process", self.home, self.environ, script) as cli:
+        async with open_command_line("process", self.home, self.environ, script) as cli:
             cli.folder = self.folder / folder
             names = [part for name, _ in calls for part in ("--allow", f"mcp__{name}")]
             return await cli.shot("go", "--output-format", "stream-json", *names)

@@ -1,4 +1,4 @@
-"""Verdicts over what the programs print: a line of JSON for each scenario."""
+"""Verdicts over the output of the programs: a line of JSON for each scenario."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _REFUSED = re.compile(r"401|unauthori[sz]ed|authenticat|authoriz|api key|token",
 
 
 class Outcome(NamedTuple):
-    """What a scenario printed: a result or an error, or that the client cannot do it."""
+    """Output of a scenario: a result, an error, or the reason why the client cannot do it."""
 
     scenario: str
     result: Any = None
@@ -75,7 +75,7 @@ def _streamed(result: Any) -> bool:
     return isinstance(result, str) and result.strip() == STREAMED
 
 
-# By door: what a scenario must give, and whether the client is of no use without it
+# By `door`: the required results of scenarios, and whether the client is useless without them
 _CHAT: dict[str, tuple[Callable[[Any], bool], bool]] = {
     "plain": (has("Answered plain."), True),
     "stream": (_streamed, False),
@@ -113,7 +113,7 @@ _EXPECTED = {
 
 
 def judge(door: str, found: list[Outcome], failing_runs: int) -> Judged:
-    """Return the verdict over the outcomes of a client at a door."""
+    """Return the verdict over the outcomes of a client of one `door`."""
     expected: Mapping[str, tuple[Callable[[Any], bool], bool]] = _EXPECTED[door]
     passed, useless = [], False
     notes: dict[str, list[str]] = {}

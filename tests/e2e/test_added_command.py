@@ -12,8 +12,8 @@ import pytest
 
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
-from tests.e2e.test_lark_process import RUN, replies, served
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import RUN, replies, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.skills import write_skill
 from tests.support.terminal import start_terminal

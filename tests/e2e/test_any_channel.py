@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import sqlite3
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +13,10 @@ import pytest
 
 from internal.simulators.lark.cards.clicks import CardClick, find_clickable
 from internal.simulators.lark.simulator import LarkSim
-from tests import ROOT
-from tests.e2e.test_lark_process import RUN, Served, served
 from tests.support.agent_app import plan
+from tests.support.channel_command import larkspur
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import Served, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
 
@@ -39,29 +38,8 @@ def tidy() -> Rules:
     )
 
 
-async def larkspur(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run a command of the terminal; return its exit code and what it wrote."""
-    environ = {
-        "LARKSPUR_HOME": str(folder / "home"),
-        "HOME": str(folder),
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-        "LANG": "C.UTF-8",
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUN, *arguments),
-        cwd=folder,
-        env=environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
-
 async def until_asked(here: Served, sim: LarkSim, *, but: set[str]) -> dict[str, Any]:
-    """Return the open question that is none of those, as soon as there is one."""
+    """Wait for an open question that is none of the given ones, and return it."""
     async with asyncio.timeout(60):
         while True:
             reply = await here.client.request("GET", "/api/questions?status=open")
@@ -72,7 +50,7 @@ async def until_asked(here: Served, sim: LarkSim, *, but: set[str]) -> dict[str,
 
 
 def card_of(sim: LarkSim, question_id: str) -> str:
-    """Return the message whose card shows a question, "" before it is there."""
+    """Return the message with the card of a question, "" before it is there."""
     for message in sim.messages(sim.dm(sim.people[0])):
         if question_id in json.dumps(sim.card(message.message_id) or {}):
             return message.message_id
@@ -166,7 +144,7 @@ async def stream_of(here: Served, session_id: str) -> list[dict[str, Any]]:
 
 
 def texts(sim: LarkSim) -> str:
-    """Return all that the direct chat shows."""
+    """Return all texts in the direct chat."""
     shown = sim.messages(sim.dm(sim.people[0]))
     return "\n".join(json.dumps(sim.card(one.message_id) or one.content) for one in shown)
 
@@ -201,7 +179,7 @@ async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
 async def test_of_two_hundred_answers_in_three_channels_exactly_one_counts(
     tmp_path: Path,
 ) -> None:
-    """156 over HTTP, 40 clicks in Lark, 4 commands of the terminal: 199 are told who was first."""
+    """156 over HTTP, 40 clicks in Lark, 4 terminal commands: 199 get the name of the first."""
     async with (
         LarkSim([APP]) as sim,
         ScriptedOpenAI(tidy()) as model,

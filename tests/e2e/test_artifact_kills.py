@@ -17,9 +17,8 @@ from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_kills import from_bot, open_sim, say
-from tests.e2e.test_lark_process import Served, idle, served
 from tests.support.lark_gateway import shown_text
+from tests.support.lark_process import Served, from_bot, idle, open_sim, say, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
@@ -58,7 +57,7 @@ def model_reply(request: dict[str, Any]) -> Reply:
 
 
 def sent(sim: LarkSim) -> Counter[str]:
-    """Return what the bot sent: its texts, and the names of files."""
+    """Count the texts and file names that the bot sent."""
     return Counter(_shown(sim, message) for message in from_bot(sim))
 
 

@@ -1,4 +1,4 @@
-"""What background commands printed, read on every channel after the gateway was killed."""
+"""Output of background commands, read on every channel after the gateway was killed."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import replies, served
 from tests.support.gateway_process import LARKSPUR
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import replies, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 from tests.support.terminal import start_terminal

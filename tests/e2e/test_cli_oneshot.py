@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import http.client
 import json
 import os
 import pty
@@ -11,157 +10,31 @@ import signal
 import sys
 import termios
 from array import array
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 from internal.config import home as home_folder
 from tests.support import documents
-from tests.support.openai_server import ScriptedOpenAI
-from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
-
-LARKSPUR = Path(sys.executable).with_name("larkspur")
-CHAOS = pytest.mark.chaos
-# One client serves both, so most tests run one way by default and the other way in CI or in
-# `make chaos`.
-BOTH_TRANSPORTS = pytest.mark.parametrize(
-    "way", ["gateway", pytest.param("process", marks=pytest.mark.slow)]
+from tests.support.cli_environment import (
+    BOTH_TRANSPORTS,
+    GATEWAY,
+    PROCESS,
+    open_command_line,
+    text_replies,
+    until_line,
 )
-GATEWAY = pytest.mark.parametrize("way", ["gateway", pytest.param("process", marks=CHAOS)])
-PROCESS = pytest.mark.parametrize("way", ["process", pytest.param("gateway", marks=CHAOS)])
+from tests.support.scripted_model import Call, Fault, Reply, Rules
+
 SLEEP = Call("shell", {"command": "touch started; exec sleep 1000"})
-
-
-class Result:
-    """The exit code and output of a finished command."""
-
-    def __init__(self, code: int | None, out: bytes, err: bytes) -> None:
-        self.code, self.out, self.err = code, out, err.decode()
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-class CliEnvironment:
-    """A data folder with a scripted model, and the gateways that were started on it."""
-
-    def __init__(self, home: Path, environ: dict[str, str], model: ScriptedOpenAI) -> None:
-        self.home, self.environ, self.model = home, environ, model
-        self.folder = home.parent / "work"
-        self.folder.mkdir()
-        self.gateways: list[Process] = []
-
-    async def serve(self) -> Process:
-        """Start a gateway and return when it is ready."""
-        gateway = await self.start("serve", "--port", "0", stdout=DEVNULL)
-        self.gateways.append(gateway)
-        await until_line(gateway, gateway.stderr, b" is at http")
-        return gateway
-
-    async def start(
-        self, *argv: str, stdin: int = DEVNULL, stdout: int = PIPE, stderr: int = PIPE
-    ) -> Process:
-        return await asyncio.create_subprocess_exec(
-            LARKSPUR,
-            *argv,
-            env=self.environ,
-            cwd=self.folder,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-        )
-
-    async def shot(self, *argv: str, stdin: bytes | None = None) -> Result:
-        """Run a one-shot task to its end."""
-        process = await self.start("-p", *argv, stdin=DEVNULL if stdin is None else PIPE)
-        out, err = await process.communicate(stdin)
-        return Result(process.returncode, out, err)
-
-    async def stream(self, session_id: str) -> list[StreamFrame]:
-        """Return the stored frames of a session, as the gateway replays them."""
-        if not self.gateways:
-            await self.serve()
-        return await asyncio.to_thread(self._stream, session_id)
-
-    async def task(self, task_id: str) -> dict[str, Any]:
-        """Return a stored task."""
-        if not self.gateways:
-            await self.serve()
-        return await asyncio.to_thread(self._get, f"/api/tasks/{task_id}")
-
-    async def only_task(self) -> dict[str, Any]:
-        if not self.gateways:
-            await self.serve()
-        (task,) = (await asyncio.to_thread(self._get, "/api/tasks"))["tasks"]
-        return await self.task(task["task_id"])
-
-    def _stream(self, session_id: str) -> list[StreamFrame]:
-        parser = StreamParser()
-        frames: list[StreamFrame] = []
-        with closing(self._connection()) as connection:
-            connection.request("GET", f"/api/sse?session_id={session_id}", headers=self._headers())
-            response = connection.getresponse()
-            while not any(frame.event == "replay.done" for frame in frames):
-                frames += parser.feed(response.read1(65_536))
-        return [frame for frame in frames if frame.id is not None]
-
-    def _get(self, path: str) -> dict[str, Any]:
-        with closing(self._connection()) as connection:
-            connection.request("GET", path, headers=self._headers())
-            answer: dict[str, Any] = json.loads(connection.getresponse().read())
-            return answer
-
-    def _connection(self) -> http.client.HTTPConnection:
-        address = home_folder.find_gateway(self.home)
-        assert address is not None
-        return http.client.HTTPConnection(address.host, address.port, timeout=30)
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {home_folder.read_token(self.home)}"}
-
-
-@asynccontextmanager
-async def cli_environment(
-    way: str, home: Path, environ: dict[str, str], script: Script
-) -> AsyncGenerator[CliEnvironment]:
-    async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(ScriptedOpenAI(script))
-        ours = {
-            **environ,
-            "LARKSPUR_LLM__PROVIDER": "openai",
-            "LARKSPUR_LLM__MODEL": "claude-x",
-            "LARKSPUR_AGENT__GATES": "off",
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "x",
-        }
-        cli = CliEnvironment(home, ours, model)
-        try:
-            if way == "gateway":
-                await cli.serve()
-            yield cli
-        finally:
-            for gateway in cli.gateways:
-                if gateway.returncode is None:
-                    gateway.send_signal(signal.SIGCONT)
-                    gateway.kill()
-                await gateway.communicate()
-
-
-def text_replies(*texts: str) -> Sequence[Reply]:
-    return [Reply(text=text) for text in texts]
 
 
 @BOTH_TRANSPORTS
 async def test_text_output_is_only_the_answer(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(text="zwölf 点", pieces=3)]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="zwölf 点", pieces=3)]) as cli:
         result = await cli.shot("how many?")
     assert (result.code, result.out.decode(), result.err) == (0, "zwölf 点\n", "")
 
@@ -170,14 +43,14 @@ async def test_text_output_is_only_the_answer(
 @pytest.mark.slow
 async def test_long_answer_is_complete(way: str, home: Path, environ: dict[str, str]) -> None:
     long = "点 and word " * 20_000
-    async with cli_environment(way, home, environ, text_replies(long)) as cli:
+    async with open_command_line(way, home, environ, text_replies(long)) as cli:
         result = await cli.shot("write a book")
     assert result.out.decode() == long.strip() + "\n"
 
 
 @GATEWAY
 async def test_json_output_has_the_result(way: str, home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment(way, home, environ, text_replies("done")) as cli:
+    async with open_command_line(way, home, environ, text_replies("done")) as cli:
         result = await cli.shot("go", "--output-format", "json")
         (told,) = result.rows
         stored = await cli.task(told["task_id"])
@@ -197,7 +70,7 @@ async def test_stream_json_has_the_bytes_of_the_event_stream(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="one", calls=[Call("list_dir", {})]), Reply(text="a b c", pieces=5)]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         result = await cli.shot("look", "--output-format", "stream-json")
         first, *lines, last = result.out.splitlines()
         init, end = json.loads(first), json.loads(last)
@@ -214,7 +87,9 @@ async def test_stream_json_has_the_bytes_of_the_event_stream(
 @GATEWAY
 @pytest.mark.slow
 async def test_session_is_continued(way: str, home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment(way, home, environ, text_replies("first", "second", "third")) as cli:
+    async with open_command_line(
+        way, home, environ, text_replies("first", "second", "third")
+    ) as cli:
         one = await cli.shot("A?", "--output-format", "json", "--session-name", "my  talk")
         two = await cli.shot("B?", "-c", "--output-format", "stream-json")
         session = one.rows[0]["session_id"]
@@ -234,7 +109,7 @@ async def test_session_is_continued(way: str, home: Path, environ: dict[str, str
 async def test_standard_input_and_files_are_part_of_the_task(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, text_replies("seen", "read")) as cli:
+    async with open_command_line(way, home, environ, text_replies("seen", "read")) as cli:
         picture = documents.picture("PNG")
         (cli.folder / "p.png").write_bytes(picture)
         (cli.folder / "n.txt").write_text("the note")
@@ -261,7 +136,7 @@ async def test_denied_action_names_the_rule_that_allows_it(
         Reply(calls=[Call("shell", {"command": "touch made"})]),
         Reply(text="made it"),
     ]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         denied = await cli.shot("touch it")
         found = re.search(r"--allow '(.*)'\n", denied.err)
         assert found, denied.err
@@ -276,7 +151,7 @@ async def test_denied_action_names_the_rule_that_allows_it(
 @PROCESS
 async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[Call("list_dir", {})]), Reply(text="partial answer")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         result = await cli.shot("go on for ever", "--max-iterations", "1")
     assert (result.code, result.out) == (5, b"partial answer\n")
     assert "reached its step limit (agent.max_iterations)" in result.err
@@ -286,7 +161,7 @@ async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[st
 @pytest.mark.slow
 async def test_cut_answer_exits_with_5(way: str, home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text=f"{n} ", stop_reason="length") for n in range(4)]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         result = await cli.shot("count")
     assert (result.code, result.out) == (5, b"0 1 2 3\n")
     assert result.err.startswith("The model reached its output limit, so the answer is incomplete.")
@@ -298,7 +173,7 @@ async def test_wait_for_an_overloaded_model_is_reported(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     busy = Fault("status", status=429, retry_after=0.1, times=2)
-    async with cli_environment(way, home, environ, [Reply(text="ok", fault=busy)]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="ok", fault=busy)]) as cli:
         result = await cli.shot("hi")
     assert (result.code, result.out) == (0, b"ok\n")
     said = r"limits how often it may be asked, retrying in 1 s \(attempt (\d) of \d+\)"
@@ -311,7 +186,7 @@ async def test_wait_for_an_overloaded_model_is_reported(
 async def test_refusal_is_asked_once_and_exits_with_1(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(stop_reason="content_filter")]) as cli:
+    async with open_command_line(way, home, environ, [Reply(stop_reason="content_filter")]) as cli:
         result = await cli.shot("do harm")
         assert len(cli.model.requests) == 1
     assert (result.code, result.out) == (1, b"")
@@ -324,7 +199,7 @@ async def test_failed_run_exits_with_1_and_its_reason(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     fault = Fault("status", status=400, message="no such thing")
-    async with cli_environment(way, home, environ, [Reply(fault=fault)]) as cli:
+    async with open_command_line(way, home, environ, [Reply(fault=fault)]) as cli:
         result = await cli.shot("go")
     assert (result.code, result.out) == (1, b"")
     assert "no such thing" in result.err
@@ -343,7 +218,7 @@ async def test_failed_run_exits_with_1_and_its_reason(
 async def test_signal_stops_the_run(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(hang=True)]) as cli:
+    async with open_command_line(way, home, environ, [Reply(hang=True)]) as cli:
         process = await cli.start("-p", "wait", "--output-format", "json")
         await cli.model.until_asked(1)
         process.send_signal(number)
@@ -359,7 +234,7 @@ async def test_signal_stops_the_run(
 async def test_hanging_tool_ends_with_its_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(calls=[SLEEP])]) as cli:
+    async with open_command_line(way, home, environ, [Reply(calls=[SLEEP])]) as cli:
         process = await cli.start(
             "-p", "sleep", "--permission-mode", "all", "--output-format", "stream-json"
         )
@@ -376,7 +251,7 @@ async def test_hanging_tool_ends_with_its_run(
 async def test_second_interrupt_exits_while_the_gateway_hangs(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("gateway", home, environ, [Reply(hang=True)]) as cli:
+    async with open_command_line("gateway", home, environ, [Reply(hang=True)]) as cli:
         process = await cli.start("-p", "wait")
         await cli.model.until_asked(1)
         cli.gateways[0].send_signal(signal.SIGSTOP)
@@ -391,7 +266,7 @@ async def test_second_interrupt_exits_while_the_reader_hangs(
     home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="w " * 200_000, pieces=200), Reply(text="")]
-    async with cli_environment("process", home, environ, script) as cli:
+    async with open_command_line("process", home, environ, script) as cli:
         reader, writer = os.pipe()
         process = await cli.start("-p", "flood", "--output-format", "stream-json", stdout=writer)
         os.close(writer)
@@ -410,7 +285,7 @@ async def test_closed_output_pipe_stops_the_run_without_a_message(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="a b c d", pieces=4, hold="more", after_pieces=2, packets="each")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         process = await cli.start("-p", "talk", "--output-format", "stream-json")
         await until_line(process, process.stdout, b"output.delta")
         assert process.stdout is not None
@@ -423,7 +298,7 @@ async def test_closed_output_pipe_stops_the_run_without_a_message(
 
 @pytest.mark.slow
 async def test_full_disk_is_reported_in_one_sentence(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("process", home, environ, text_replies("much")) as cli:
+    async with open_command_line("process", home, environ, text_replies("much")) as cli:
         full = os.open("/dev/full", os.O_WRONLY)
         process = await cli.start("-p", "x", stdout=full)
         os.close(full)
@@ -438,7 +313,7 @@ async def test_answer_has_no_control_characters_on_a_terminal(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     wild = "\x1b]0;title\x07 \u202egnp.exe\u202c \x9b31m ok\tyes"
-    async with cli_environment(way, home, environ, text_replies(wild, wild)) as cli:
+    async with open_command_line(way, home, environ, text_replies(wild, wild)) as cli:
         master, slave = pty.openpty()
         process = await cli.start("-p", "x", stdout=slave)
         os.close(slave)
@@ -454,7 +329,7 @@ async def test_answer_has_no_control_characters_on_a_terminal(
 @pytest.mark.slow
 async def test_run_continues_when_its_gateway_restarts(home: Path, environ: dict[str, str]) -> None:
     script = Rules([Reply(text="still here", hold="go")])
-    async with cli_environment("gateway", home, environ, script) as cli:
+    async with open_command_line("gateway", home, environ, script) as cli:
         process = await cli.start("-p", "wait", "--output-format", "stream-json")
         await cli.model.until_asked(1)
         cli.gateways[0].kill()
@@ -472,7 +347,7 @@ async def test_run_continues_when_its_gateway_restarts(home: Path, environ: dict
 async def test_task_for_another_provider_runs_in_this_process(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("gateway", home, environ, text_replies("from the gateway")) as cli:
+    async with open_command_line("gateway", home, environ, text_replies("from the gateway")) as cli:
         cli.environ |= {
             "LARKSPUR_LLM__PROVIDER": "offline",
             "LARKSPUR_LLM__MODEL": "offline-demo",
@@ -487,7 +362,7 @@ async def test_task_for_another_provider_runs_in_this_process(
 
 @pytest.mark.slow
 async def test_detached_task_runs_in_the_gateway(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("gateway", home, environ, [Reply(hang=True)]) as cli:
+    async with open_command_line("gateway", home, environ, [Reply(hang=True)]) as cli:
         result = await cli.shot("later", "--detach")
         stored = await cli.task(result.out.decode().strip())
     assert (result.code, result.err) == (0, "")
@@ -495,7 +370,7 @@ async def test_detached_task_runs_in_the_gateway(home: Path, environ: dict[str, 
 
 
 async def test_wrong_address_or_token_exits_with_3(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("gateway", home, environ, text_replies("never")) as cli:
+    async with open_command_line("gateway", home, environ, text_replies("never")) as cli:
         address = home_folder.find_gateway(home)
         assert address is not None
         closed = await cli.shot("x", "--server", "http://127.0.0.1:1")
@@ -514,7 +389,7 @@ async def test_wrong_address_or_token_exits_with_3(home: Path, environ: dict[str
 async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("gateway", home, environ, text_replies("light")) as cli:
+    async with open_command_line("gateway", home, environ, text_replies("light")) as cli:
         program = (
             "import sys; from larkspur.main import main; sys.argv = ['larkspur', '-p', 'x'];"
             "code = main(); sys.stderr.write(' '.join(sys.modules)); sys.exit(code)"
@@ -532,7 +407,7 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
         out, err = await process.communicate()
     assert out == b"light\n"
     loaded = {name.partition(".")[0] for name in err.decode().split()}
-    # what the virtual environment itself loads at every start does not count
+    # modules that the virtual environment itself loads at every start do not count
     assert loaded - {*sys.stdlib_module_names, "__main__"} <= {"larkspur", "internal", *SITE}
     assert loaded.isdisjoint(
         {"asyncio", "dataclasses", "difflib", "msgspec", "pydantic", "sqlite3"}
@@ -547,17 +422,8 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
 SITE = {"_virtualenv", "sitecustomize", "usercustomize", "_distutils_hack"}
 
 
-async def until_line(process: Process, reader: asyncio.StreamReader | None, word: bytes) -> None:
-    """Read lines until one has the word."""
-    assert reader is not None
-    while word not in (line := await reader.readline()):
-        if not line:
-            told = b"" if process.stderr is None else await process.stderr.read()
-            raise AssertionError(f"it ended before it said {word!r}: {told.decode()}")
-
-
 def wait_until_full(reader: int) -> None:
-    """Wait until a pipe holds all that it can: its writer hangs."""
+    """Wait until a pipe is full, so that its writer hangs."""
     size = fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ)
     held = array("i", [0])
     while held[0] < size - 4096:  # a page is not always filled to its end

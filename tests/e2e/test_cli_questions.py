@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from internal.channels.cli.command_output import short_id
-from tests.e2e.test_cli_oneshot import (
+from tests.support.cli_environment import (
     GATEWAY,
     PROCESS,
     CliEnvironment,
     Result,
-    cli_environment,
+    open_command_line,
     text_replies,
     until_line,
 )
@@ -57,7 +57,7 @@ async def test_question_is_answered_by_another_process(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[ASK]), Reply(text="painted it")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot("paint", *JSON)
         (asked,) = shot.rows[0]["questions"]
         question = asked["question_id"]
@@ -92,7 +92,7 @@ async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[PLAN]), Reply(calls=[TOUCH]), Reply(text="done")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot(
             "report", "--plan-review", "complex", "--permission-mode", "all", *JSON
         )
@@ -124,7 +124,7 @@ async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[PLAN]), Reply(calls=[PLAN]), Reply(text="done")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot("report", "--plan-review", "always", *JSON)
         first = shot.rows[0]["questions"][0]["question_id"]
         again = await run(cli, "answer", first, "only one step", "--wait", *JSON)
@@ -145,7 +145,7 @@ async def test_rejected_plan_exits_with_4_and_is_inert(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[PLAN]), Reply(text="never")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot("report", "--plan-review", "always", *JSON)
         question = shot.rows[0]["questions"][0]["question_id"]
         rejected = await run(cli, "answer", question, "no", "--wait", *JSON)
@@ -164,7 +164,7 @@ async def test_rejected_plan_exits_with_4_and_is_inert(
 async def test_one_shot_denies_calls_that_need_approval(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(
+    async with open_command_line(
         way, home, environ, [Reply(calls=[TOUCH]), Reply(text="tried")]
     ) as cli:
         denied = await cli.shot("touch it", *JSON)
@@ -178,7 +178,7 @@ async def test_detached_task_waits_for_approval_of_its_calls(
     home: Path, environ: dict[str, str]
 ) -> None:
     two = [TOUCH, Call("shell", {"command": "touch other"})]
-    async with cli_environment(
+    async with open_command_line(
         "gateway", home, environ, [Reply(calls=two), Reply(text="made it")]
     ) as cli:
         task_id = (await cli.shot("touch it", "--detach")).out.decode().strip()
@@ -211,7 +211,7 @@ async def test_approval_with_a_rule_is_stored_and_can_be_removed(
         Reply(calls=[TOUCH]),
         Reply(text="tried"),
     ]
-    async with cli_environment("gateway", home, environ, script) as cli:
+    async with open_command_line("gateway", home, environ, script) as cli:
         await cli.shot("touch it", "--detach")
         question = (await wait_for_question(cli))["question_id"]
         ruled = await run(cli, "answer", question, "rule", "--wait")
@@ -241,7 +241,7 @@ async def test_refused_answer_changes_nothing(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[PLAN]), Reply(text="done")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot("report", "--plan-review", "always", *JSON)
         question = shot.rows[0]["questions"][0]["question_id"]
         refused = {
@@ -276,7 +276,7 @@ async def test_expired_question_cannot_be_answered(
 ) -> None:
     environ |= {"LARKSPUR_AGENT__QUESTION_TTL_MINUTES": "1"}
     script = [Reply(calls=[ASK]), Reply(text="chose red myself")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         shot = await cli.shot("paint", *JSON)
         question = shot.rows[0]["questions"][0]["question_id"]
         for gateway in cli.gateways:
@@ -298,7 +298,7 @@ async def test_question_of_a_killed_gateway_is_answered_without_it(
             Reply(text="painted it", when=When(last_result="red")),
         ]
     )
-    async with cli_environment("gateway", home, environ, script) as cli:
+    async with open_command_line("gateway", home, environ, script) as cli:
         shot = await cli.shot("paint", *JSON)
         cli.gateways[0].kill()
         await cli.gateways[0].wait()
@@ -323,7 +323,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
             Reply(text="painted it", hold="go", when=When(last_result="red")),
         ]
     )
-    async with cli_environment("process", home, environ, script) as cli:
+    async with open_command_line("process", home, environ, script) as cli:
         shot = await cli.shot("paint", *JSON)
         question = shot.rows[0]["questions"][0]["question_id"]
         answering = await cli.start("answer", question, "1")
@@ -341,7 +341,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
 @pytest.mark.slow
 @PROCESS
 async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment(
+    async with open_command_line(
         way, home, environ, [Reply(hang=True), Reply(text="went on")]
     ) as cli:
         process = await cli.start("-p", "count to ten", *JSON)
@@ -366,7 +366,7 @@ async def test_failed_task_is_resumed_from_its_last_step(
 ) -> None:
     broken = Reply(fault=Fault("status", status=400, message="no such thing"))
     script = [Reply(calls=[TOUCH]), broken, Reply(text="went on")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         failed = await cli.shot("touch it", "--permission-mode", "all", *JSON)
         resumed = await run(cli, "resume", failed.rows[0]["task_id"], *JSON)
         request = json.dumps(cli.model.requests[-1]["messages"])
@@ -380,7 +380,7 @@ async def test_failed_task_is_resumed_from_its_last_step(
 async def test_waiting_task_is_watched_and_stopped(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(calls=[ASK])]) as cli:
+    async with open_command_line(way, home, environ, [Reply(calls=[ASK])]) as cli:
         shot = await cli.shot("paint", *JSON)
         watching = await cli.start("watch", shot.rows[0]["task_id"])
         await until_line(watching, watching.stdout, b"Which colour?")
@@ -399,7 +399,7 @@ async def test_waiting_task_is_watched_and_stopped(
 async def test_pairing_code_is_printed_once_and_not_stored(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, text_replies("x")) as cli:
+    async with open_command_line(way, home, environ, text_replies("x")) as cli:
         paired = await run(cli, "pair")
         code = paired.out.decode().strip()
         in_chinese = await run(in_chinese_locale(cli), "pair", "--role", "talk")
@@ -433,7 +433,7 @@ async def test_pairing_code_is_printed_once_and_not_stored(
 async def test_empty_lists_print_nothing_to_standard_output(
     argv: list[str], home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("process", home, environ, text_replies()) as cli:
+    async with open_command_line("process", home, environ, text_replies()) as cli:
         looked = await run(cli, *argv)
     assert (looked.code, looked.out) == (0, b"")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import (
+from tests.support.cli_environment import (
     GATEWAY,
     LARKSPUR,
     PROCESS,
     CliEnvironment,
     Result,
-    cli_environment,
+    open_command_line,
 )
 from tests.support.scripted_model import Call, Reply, Rules, When
 
@@ -28,7 +28,7 @@ async def run(cli: CliEnvironment, *argv: str) -> Result:
 async def test_sessions_are_listed_shown_exported_renamed_and_deleted(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(text="*fine*")]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="*fine*")]) as cli:
         shot = await cli.shot("how are you?", "--output-format", "json")
         session_id = shot.rows[0]["session_id"]
         listed = json.loads((await run(cli, "sessions", "--json")).out)
@@ -58,7 +58,7 @@ async def test_task_is_watched_steered_and_stopped(
             Reply(text="x", calls=[Call("list_dir", {})], hold="go"),
         ]
     )
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         working = await cli.start("-p", "work")
         await cli.model.until_asked(1)
         (task,) = json.loads((await run(cli, "tasks", "--json")).out)
@@ -85,7 +85,7 @@ async def test_task_is_watched_steered_and_stopped(
 @GATEWAY
 @pytest.mark.slow
 async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment(way, home, environ, [Reply(text="fine")]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="fine")]) as cli:
         shot = await cli.shot("how are you?", "--output-format", "json")
         watched = await run(cli, "watch", shot.rows[0]["run_id"], "--json")
     events = [row["event"]["event"] for row in watched.rows]
@@ -98,7 +98,7 @@ async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict
 async def test_costs_are_summed_by_model_and_day(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(text="fine")]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="fine")]) as cli:
         await cli.shot("how are you?")
         found = json.loads((await run(cli, "cost", "--by", "model", "--json")).out)
         (row,) = (await run(cli, "cost")).out.decode().splitlines()
@@ -109,7 +109,9 @@ async def test_costs_are_summed_by_model_and_day(
 
 @pytest.mark.slow
 async def test_ambiguous_and_unknown_ids_exit_with_2(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("process", home, environ, [Reply(text="1"), Reply(text="2")]) as cli:
+    async with open_command_line(
+        "process", home, environ, [Reply(text="1"), Reply(text="2")]
+    ) as cli:
         await cli.shot("one")
         await cli.shot("two")
         many = await run(cli, "stop", "task-")

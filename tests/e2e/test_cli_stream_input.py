@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, CliEnvironment, cli_environment
+from tests.support.cli_environment import BOTH_TRANSPORTS, CliEnvironment, open_command_line
 from tests.support.scripted_model import Call, Reply, Rules, When
 
 STREAM = ("--input-format", "stream-json", "--output-format", "stream-json")
@@ -72,7 +72,7 @@ async def test_tasks_answers_and_unusable_lines(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     replies = [Reply(calls=[TOUCH]), Reply(text="first"), Reply(text="second"), Reply(text="third")]
-    async with cli_environment(way, home, environ, replies) as cli, conversation(cli) as one:
+    async with open_command_line(way, home, environ, replies) as cli, conversation(cli) as one:
         one.send({"type": "task", "text": "touch it"})
         await one.until("workflow.question.asked")
         one.send({"type": "answer", "answer": {"decision": "never"}})
@@ -111,7 +111,7 @@ async def test_a_running_task_is_stopped_and_the_next_one_runs(
     replies = Rules(
         [Reply(text="after", when=When(last_user="go on")), Reply(hang=True, when=When())]
     )
-    async with cli_environment(way, home, environ, replies) as cli:
+    async with open_command_line(way, home, environ, replies) as cli:
         async with conversation(cli, "wait for me") as one:
             one.send({"type": "stop"})
             stopped = await one.until("result")
@@ -127,7 +127,7 @@ async def test_the_input_ends_while_a_question_is_open(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     async with (
-        cli_environment(way, home, environ, [Reply(calls=[TOUCH])]) as cli,
+        open_command_line(way, home, environ, [Reply(calls=[TOUCH])]) as cli,
         conversation(cli, "touch it") as one,
     ):
         await one.until("workflow.question.asked")
@@ -137,7 +137,7 @@ async def test_the_input_ends_while_a_question_is_open(
 
 @pytest.mark.slow
 async def test_the_options_must_fit_together(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("process", home, environ, []) as cli:
+    async with open_command_line("process", home, environ, []) as cli:
         for argv, words in (
             (("-p", "--input-format", "stream-json"), "needs -p and --output-format stream-json"),
             (("-p", *STREAM, "--detach"), "cannot be combined"),
@@ -155,7 +155,7 @@ async def test_a_message_reaches_the_running_task(
     look = Call("list_dir", {"path": "."})
     replies = [Reply(calls=[look], hold="look"), Reply(text="done", times=9)]
     async with (
-        cli_environment(way, home, environ, replies) as cli,
+        open_command_line(way, home, environ, replies) as cli,
         conversation(cli, "look around") as one,
     ):
         one.send(
@@ -183,7 +183,7 @@ async def test_the_questions_of_subtasks_are_answered_one_after_the_other(
         *(Reply(f"{n} is known", when=When(last_user=f"ask {n}", results=1)) for n in "ab"),
     ]
     async with (
-        cli_environment(way, home, environ, Rules(replies)) as cli,
+        open_command_line(way, home, environ, Rules(replies)) as cli,
         conversation(cli, "paint") as one,
     ):
         asked = [await one.until("workflow.question.asked") for _ in "ab"]

@@ -36,7 +36,7 @@ def of_profile(profile: str) -> dict[str, dict[str, Any]]:
 
 
 def example(profile: str, *, with_comments: bool = False) -> dict[str, str]:
-    """Return the variables of the example of .env, with those that are commented out."""
+    """Return the variables of the example .env file, optionally with the commented-out ones."""
     text = (ROOT / f"configs/deploy/{profile}.env.example").read_text()
     comment = "(?:# )?" if with_comments else ""
     return dict(re.findall(rf"^{comment}([A-Z][A-Z0-9_]*)=(.*)$", text, re.MULTILINE))
@@ -264,7 +264,7 @@ async def running_worker(
 
 
 def moved(text: str, hosts: dict[str, str]) -> str:
-    """Return a value with the addresses of this machine instead of those of the containers."""
+    """Return a value with container addresses replaced by addresses of this machine."""
     for host, here in hosts.items():
         text = text.replace(host, here)
     return text

@@ -135,7 +135,7 @@ def test_versions_and_commands_are_those_of_the_makefile() -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the builder stage leaves for the image; its sources are gone."""
+    """Return the program installed by the builder stage, with the sources removed."""
     root = tmp_path_factory.mktemp("image")
     home = Path.home()  # of the cache: nothing is downloaded
     environ = {

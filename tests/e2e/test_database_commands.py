@@ -14,12 +14,12 @@ from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.move import NOT_MOVED
 from internal.storage.maintenance.selection import find_maintenance
 from tests import ROOT
-from tests.e2e.test_restored_backup import events, read, was_reset
 from tests.support.database_files import execute, query
 from tests.support.database_rows import all_rows, fill_tables, moved_tables
 from tests.support.gateway_process import LARKSPUR, run_task, running_gateway
 from tests.support.postgres_server import postgres_url
 from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.stored_events import events, read, was_reset
 
 OLD = "2026-01-01T00:00:00.000Z"
 MAX_ATTEMPTS = 40
@@ -171,7 +171,7 @@ async def test_the_database_is_shown_copied_and_compacted_beside_a_gateway(
 async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    """Each attempt is killed one commit later; what remains is removed by the last one."""
+    """Each attempt is killed one commit later; the last one removes the rest."""
     database = home / "larkspur.db"
     environ = {**environ, "LARKSPUR_RETENTION__SESSIONS_DAYS": "30"}
     async with running_gateway(environ, home) as gateway:
@@ -241,6 +241,6 @@ def leave_free(disk: SmallDisk, size: int) -> None:
 
 
 def exported_rows(path: Path) -> list[str]:
-    """Return the rows of an export without those of the databases themselves."""
+    """Return the rows of an export without the rows that belong to a single database."""
     _, *lines = path.read_text().splitlines()
     return [line for line in lines if json.loads(line)["table"] not in NOT_MOVED]

@@ -91,12 +91,12 @@ GROUPS = {
     "mcp": Group(("docs/mcp.md",), has_gateway=False),
 }
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-"""The prompt of a session in a terminal: what follows is typed into it."""
+"""The prompt of a session in a terminal; the next line is typed into it."""
 ASKED = "larkspur -p 'ask me \"Ready?\"' >/dev/null 2>&1 || [ $? = 6 ];"
 QUESTION = "larkspur questions | awk '{print $1; exit}'"
 FILE = "larkspur files | awk '{print $1; exit}'"
 FULL_ID = "larkspur {0}s --json | grep -om1 '{0}-[^\"]*'"
-# how to find what a command names, which is the last word of the output
+# commands that find the target named by a command, the last word of their output
 NAMES = {
     "larkspur answer ID": f"{ASKED} {QUESTION}",
     "larkspur answer Kd81mZ-1": QUESTION,
@@ -220,7 +220,7 @@ async def test_every_command_works(name: str, environ: dict[str, str], tmp_path:
     environ["PATH"] = f"{LARKSPUR.parent}:{tmp_path}/.local/bin:{environ['PATH']}:{ROOT}/.uv/bin"
     environ["WIKI_TOKEN"] = "canary-wiki-1234"  # noqa: S105 - of the definition in docs/mcp.md
     if _HAS_CERTIFICATES:
-        # uv and Node do not read those of the machine by themselves
+        # by default uv and Node do not read the certificates of the machine
         environ |= dict.fromkeys(("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"), str(_CERTIFICATES))
     shell = Shell(environ, tmp_path)
     await shell.prepare()
@@ -274,7 +274,7 @@ async def test_the_simulator_is_used_as_its_page_says(
 
 @asynccontextmanager
 async def simulator(environ: Mapping[str, str], command: str) -> AsyncGenerator[dict[str, str]]:
-    """Run the simulator at a free port; yield what it prints, by the names in front."""
+    """Run the simulator at a free port; yield its printed values by their labels."""
     process = await asyncio.create_subprocess_exec(
         *("bash", "-c", f"exec {command} --port 0"), env=environ, stdout=asyncio.subprocess.PIPE
     )
@@ -341,7 +341,7 @@ class Shell:
             yield
 
     async def type(self, command: str) -> tuple[int | None, str]:
-        """Run a command of a page; what a person would type or choose is filled in."""
+        """Run a command of a page, with values filled in that a person would type or choose."""
         if re.match("token=", command, re.IGNORECASE):
             self.variables = f"{command}\n"
             return 0, ""

@@ -1,4 +1,4 @@
-"""Hosts as processes: a second one is refused without what the first one has, and sessions move."""
+"""Hosts as processes: a second host without the first one's files is refused, and sessions move."""
 
 import asyncio
 import json

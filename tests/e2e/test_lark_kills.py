@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,9 @@ import pytest
 from internal.agent.domain.tasks import MAX_CRASHES
 from internal.channels.chat.chat_queues import DIED, MAX_ATTEMPTS
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import idle, replies, served
 from tests.support.agent_app import plan
-from tests.support.lark_gateway import APP
+from tests.support.lark_process import from_bot, idle, open_sim, replies, say, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules
 
@@ -42,24 +38,6 @@ PHASES = {
 }
 DEFAULT_PHASES = ("started", "sent, not recorded")
 """The others are slow and run in CI."""
-
-
-@asynccontextmanager
-async def open_sim() -> AsyncGenerator[LarkSim]:
-    async with LarkSim([APP], speed=500.0) as sim:
-        sim.set_faults(limits=False)
-        yield sim
-
-
-def from_bot(sim: LarkSim) -> list[ChatMessage]:
-    chat = sim.dm(sim.people[0])
-    messages = sim.messages(chat)
-    return [one for one in messages if one.sender_type == "app" and not one.deleted]
-
-
-async def say(sim: LarkSim, text: str) -> str:
-    await sim.until(lambda _: sim.lark.delivery.connections, 60)
-    return await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_any_channel import larkspur
-from tests.e2e.test_lark_process import replies, served
 from tests.support.certificates import make_authority
+from tests.support.channel_command import larkspur
 from tests.support.connect_proxy import open_connect_proxy
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import replies, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_cli_oneshot import until_line
-from tests.e2e.test_lark_process import WRONG, replies, served
+from tests.support.cli_environment import until_line
 from tests.support.gateway_process import LARKSPUR
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP
+from tests.support.lark_process import WRONG, replies, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 async def doctor(environ: Mapping[str, str]) -> list[str]:
-    """Return what the doctor says about channels."""
+    """Return the doctor's lines about channels."""
     process = await asyncio.create_subprocess_exec(
         *(LARKSPUR, "doctor"), env=dict(environ), stdin=DEVNULL, stdout=PIPE
     )
@@ -31,7 +31,7 @@ async def doctor(environ: Mapping[str, str]) -> list[str]:
 
 
 async def findings(client: HttpClient) -> list[dict[str, Any]]:
-    """Return what the page shows about the app of the channel that runs."""
+    """Return the findings that the page shows about the app of the running channel."""
     answer = await client.request("POST", "/api/channels/lark/check", {})
     found: list[dict[str, Any]] = answer.json()["findings"]
     return found

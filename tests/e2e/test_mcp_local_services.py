@@ -18,7 +18,7 @@ DATABASE_SERVER = ("/usr/bin/python3", "-I", f"{ROOT}/tests/support/mcp_database
 
 
 async def larkspur(environ: dict[str, str], *argv: str) -> str:
-    """Run `larkspur mcp` in the sandbox of bubblewrap and return what it writes."""
+    """Run `larkspur mcp` in the bubblewrap sandbox and return its output."""
     process = await asyncio.create_subprocess_exec(
         LARKSPUR,
         "mcp",
@@ -33,7 +33,7 @@ async def larkspur(environ: dict[str, str], *argv: str) -> str:
 
 
 async def answers(environ: dict[str, str], *sites: str, network: tuple[str, ...]) -> list[str]:
-    """Return what a server gets of each site with these options of `mcp add`."""
+    """Return a server's outcome for each site with these options of `mcp add`."""
     options = [part for one in network for part in ("--network", one)]
     added = await larkspur(environ, "add", "db", "--yes", *options, "--", *DATABASE_SERVER, *sites)
     assert "larkspur mcp review db" in added

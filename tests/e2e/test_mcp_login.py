@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.agent.test_mcp import define
 from tests.support.authorization_server import ProtectedServer, browse, protected_server
 from tests.support.gateway_process import LARKSPUR
+from tests.support.mcp_agent import define
 
 
 async def start(environ: dict[str, str], *argv: str) -> asyncio.subprocess.Process:

@@ -21,7 +21,7 @@ REMOTE = [one for one in PROVIDERS if wire_format(one) and one.key_variable]
 
 
 async def larkspur(environ: Mapping[str, str], *argv: str) -> tuple[int, str]:
-    """Run a command; return its exit code and everything that it wrote."""
+    """Run a command; return its exit code and its whole output."""
     process = await asyncio.create_subprocess_exec(
         str(LARKSPUR),
         *argv,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.i18n.runs import RunMessages
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, CliEnvironment, Result
+from tests.support.cli_environment import BOTH_TRANSPORTS, CliEnvironment, Result
 from tests.support.gateway_process import LARKSPUR
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Fault, Reply

@@ -48,7 +48,7 @@ class HeldSleep:
 
 @dataclass
 class Seen:
-    """What people see of the same trouble: terminal in English, Lark in Chinese, and the page."""
+    """Views of the same trouble: terminal in English, Lark in Chinese, and events for the page."""
 
     code: int | None
     terminal: str
@@ -71,7 +71,7 @@ class Channels:
     errors: str = ""
 
     def in_lark(self) -> str:
-        """Everything that the bot shows in the chat, cards included."""
+        """Return all texts of the bot in the chat, including cards."""
         shown = (self.lark.sim.card(one.message_id) or one.content for one in self.lark.from_bot())
         return "\n".join(json.dumps(each, ensure_ascii=False) for each in shown)
 

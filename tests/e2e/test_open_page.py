@@ -15,7 +15,7 @@ from tests.support.gateway_process import LARKSPUR, running_gateway
 
 @pytest.fixture
 def with_browser(environ: dict[str, str], tmp_path: Path) -> tuple[dict[str, str], Path]:
-    """An environment whose browser writes the address that it gets into a pipe."""
+    """Return an environment with a browser that writes the given address into a pipe."""
     pipe, program = tmp_path / "address", tmp_path / "browser"
     os.mkfifo(pipe)
     program.write_text(f'#!/bin/sh\necho "$*" > {pipe}\n')

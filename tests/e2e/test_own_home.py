@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from internal.config.home import ensure_token
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, LARKSPUR, cli_environment
+from tests.support.cli_environment import BOTH_TRANSPORTS, LARKSPUR, open_command_line
 from tests.support.scripted_model import Call, Reply
 from tests.support.terminal import start_terminal
 
@@ -35,7 +35,7 @@ async def test_no_tool_reads_or_writes_what_belongs_to_larkspur(
     ensure_token(home)
     (home.parent / "innocent").symlink_to("home")
     script = [*(Reply(calls=[call]) for call in ATTEMPTS), Reply(text="done")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         cli.folder = home.parent
         shot = await cli.shot("try", "--here", "--permission-mode", mode)
         results = str(cli.model.requests)
@@ -60,7 +60,7 @@ async def test_a_task_without_a_terminal_is_refused_in_the_home_directory(
     folder: str, home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(".")
-    async with cli_environment("process", home, environ, [Reply(text="done")]) as cli:
+    async with open_command_line("process", home, environ, [Reply(text="done")]) as cli:
         cli.folder = {"user": tmp_path, "/": Path("/"), "link": tmp_path / "link"}[folder]
         refused = await cli.shot("x")
         assert cli.model.requests == []
@@ -75,7 +75,7 @@ async def test_a_task_on_a_terminal_asks_in_the_home_directory(
     answer: str, code: int, home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     async with (
-        cli_environment("process", home, environ, [Reply(text="all done")]) as cli,
+        open_command_line("process", home, environ, [Reply(text="all done")]) as cli,
         start_terminal([LARKSPUR, "-p", "x"], cli.environ, tmp_path) as tty,
     ):
         await tty.wait_for(QUESTION)
@@ -89,7 +89,7 @@ async def test_a_session_asks_in_the_home_directory(
     answer: str, home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     async with (
-        cli_environment("process", home, environ, []) as cli,
+        open_command_line("process", home, environ, []) as cli,
         start_terminal([LARKSPUR], cli.environ, tmp_path) as tty,
     ):
         await tty.wait_for(QUESTION)
@@ -110,7 +110,7 @@ async def test_settings_named_on_the_command_line_are_refused_too(
         Reply(calls=[Call("search_files", {"pattern": "sk-canary"})]),
         Reply(text="done"),
     ]
-    async with cli_environment("process", home, environ, script) as cli:
+    async with open_command_line("process", home, environ, script) as cli:
         (cli.folder / "here.yaml").write_text(f"llm: {{keys: {{deepseek: {CANARY}}}}}\n")
         shot = await cli.shot("try", "--config", "here.yaml", "--permission-mode", "all")
         results = str(cli.model.requests)
@@ -123,7 +123,7 @@ async def test_settings_named_on_the_command_line_are_refused_too(
 async def test_a_folder_of_larkspur_is_no_working_folder(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("process", home, environ, [Reply(text="done")]) as cli:
+    async with open_command_line("process", home, environ, [Reply(text="done")]) as cli:
         cli.folder = home
         shot = await cli.shot("x", "--here")
         assert cli.model.requests == []

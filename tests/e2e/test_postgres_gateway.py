@@ -117,7 +117,7 @@ async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], ur
 async def test_a_second_host_is_refused_until_it_has_what_the_first_one_has(
     home: Path, environ: dict[str, str], url: str
 ) -> None:
-    """And then it goes on with the files that a session has on the first one."""
+    """Afterwards it continues with the files of a session from the first host."""
     files = Rules(
         [
             Reply(text="the end", when=When(results=1)),

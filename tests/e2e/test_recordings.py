@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import CliEnvironment, Result, cli_environment
+from tests.support.cli_environment import CliEnvironment, Result, open_command_line
 from tests.support.scripted_model import Call, Reply
 
 WRITE = Call("write_file", {"path": "notes.md", "content": "spring\n"})
@@ -34,7 +34,7 @@ async def replay(cli: CliEnvironment, recording: Path, *argv: str) -> Result:
 async def test_a_recorded_session_is_replayed_with_real_tools(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("process", home, environ, REPLIES) as cli:
+    async with open_command_line("process", home, environ, REPLIES) as cli:
         done = await cli.shot("Write my notes", *ALLOWED, "--output-format", "json")
         process = await cli.start(
             "sessions", "export", done.rows[0]["session_id"], "demo.jsonl", "--recording"
@@ -79,7 +79,7 @@ async def test_a_recorded_session_is_replayed_with_real_tools(
 async def test_an_unusable_recording_is_named_with_its_line(
     content: str | None, sentence: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("process", home, environ, []) as cli:
+    async with open_command_line("process", home, environ, []) as cli:
         recording = cli.folder / "demo.jsonl"
         if content is not None:
             recording.write_text(content, encoding="utf-8")
@@ -97,7 +97,7 @@ async def test_tools_that_are_missing_end_the_recording(
         {"type": "request", "text": "fly"},
         {"type": "reply", "text": "Up.", "calls": [{"name": "fly_away", "arguments": {}}]},
     ]
-    async with cli_environment("process", home, environ, []) as cli:
+    async with open_command_line("process", home, environ, []) as cli:
         recording = cli.folder / "demo.jsonl"
         recording.write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
         ended = await replay(cli, recording, "fly")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.chaos.restarting_gateway import NO_CRASH, restarting_gateway
-from tests.e2e.test_many_processes import team
 from tests.support.anthropic_server import Reply, Rules, ScriptedAnthropic
 from tests.support.http_client import HttpClient
+from tests.support.many_processes import team
 
 pytestmark = pytest.mark.slow
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from internal.channels.cli.transports.http import HttpEndpoint
 from internal.config.home import LocalToken
-from tests.support.gateway_process import LARKSPUR, running_gateway
+from tests.support.gateway_command import larkspur
+from tests.support.gateway_process import running_gateway
 
 LOST, WORKS_AGAIN = "background task failed", "works again"
 
@@ -20,20 +20,6 @@ def replace_token(home: Path, token: str, mode: int = 0o600) -> None:
     draft.write_text(token)
     draft.chmod(mode)
     draft.replace(home / "token")
-
-
-async def larkspur(environ: Mapping[str, str], folder: Path, command: str) -> tuple[int, str]:
-    """Run a command; return its exit code and its output."""
-    process = await asyncio.create_subprocess_exec(
-        *(LARKSPUR, command),
-        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""After `kill -9` the model gets what it would have got: bytes and opaque fields."""
+"""After `kill -9` the model gets an unchanged request: the same bytes and opaque fields."""
 
 import asyncio
 import base64

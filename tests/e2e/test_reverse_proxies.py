@@ -82,7 +82,7 @@ async def test_each_frame_arrives_before_there_is_another(
             await stream.until("replay.done")
             for k in range(1, 6):
                 app.publish(run, delta(k))
-                # only what was published can come, and the next delta only after this one
+                # only published deltas can arrive, and the next one only after this one
                 [*_, frame] = await stream.until("workflow.node.output.delta")
                 assert frame.json()["payload"]["k"] == k
             await app.store(run, LifecycleUpdated(status="queued", phase="work"))

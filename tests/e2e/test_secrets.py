@@ -45,7 +45,7 @@ COMMANDS = (
 
 
 def spellings(secret: str) -> set[str]:
-    """Return the secret as texts contain it; base64 without what depends on the text around it."""
+    """Return the spellings of a secret in texts; base64 without the parts its neighbours change."""
     encoded = (base64.b64encode(b"." * n + secret.encode()).decode()[4:-4] for n in range(3))
     return {secret, quote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1], *encoded}
 
@@ -107,7 +107,7 @@ def cases() -> list[str]:
 
 
 class Gateway:
-    """A gateway process, its home folder and everything that it said."""
+    """A gateway process, its home folder and its whole output."""
 
     def __init__(self, home: Path, environ: dict[str, str], process: Process) -> None:
         self.home, self.environ, self.process = home, environ, process
@@ -154,7 +154,7 @@ class Gateway:
         assert self.seen[-2] or self.seen[-1], argv
 
     def read_files(self) -> None:
-        """Read what the home folder holds, besides the files that are there to hold secrets."""
+        """Read the files of the home folder, except the files meant for secrets."""
         for path in self.home.rglob("*"):
             if path.is_file() and path.name not in {"token", "config.yaml"}:
                 self.seen.append(path.read_bytes())

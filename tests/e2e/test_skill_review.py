@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import LARKSPUR
+from tests.support.cli_environment import LARKSPUR
 from tests.support.skills import write_skill
 from tests.support.terminal import start_terminal
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_kills import open_sim
-from tests.e2e.test_lark_process import Served, served
+from tests.support.lark_process import Served, open_sim, served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 

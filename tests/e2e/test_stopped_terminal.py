@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.events.envelope import rfc3339
-from tests.e2e.test_cli_oneshot import LARKSPUR, PROCESS, CliEnvironment, cli_environment
-from tests.e2e.test_terminal_session import open_session
+from tests.support.cli_environment import LARKSPUR, PROCESS, CliEnvironment, open_command_line
 from tests.support.scripted_model import Call, Reply, Rules, When
 from tests.support.terminal import TerminalProcess, start_terminal
+from tests.support.terminal_session import open_terminal
 
 SHORT_LEASE = {"LARKSPUR_DISPATCH__LEASE_SECONDS": "1"}
 ASK = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
@@ -61,7 +61,7 @@ async def test_task_of_a_stopped_process_continues_with_it(
     home: Path, environ: dict[str, str]
 ) -> None:
     environ = {**environ, **SHORT_LEASE}
-    async with cli_environment("process", home, environ, held_and_other()) as cli:
+    async with open_command_line("process", home, environ, held_and_other()) as cli:
         process = await cli.start("-p", "wait", "--output-format", "json")
         await cli.model.until_open(1)
         with nobody_writes(cli):
@@ -84,7 +84,7 @@ async def test_task_of_a_stopped_process_continues_with_it(
 async def test_task_of_a_killed_process_is_recovered_within_its_lease(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment("process", home, environ, held_and_other()) as cli:
+    async with open_command_line("process", home, environ, held_and_other()) as cli:
         process = await cli.start("-p", "wait")
         await cli.model.until_open(1)
         process.kill()
@@ -103,7 +103,7 @@ async def test_session_continues_its_task_after_ctrl_z_and_fg(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     environ = {**environ, **SHORT_LEASE}
-    async with cli_environment(way, home, environ, held_and_other()) as cli:
+    async with open_command_line(way, home, environ, held_and_other()) as cli:
         shell = {**cli.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
         command = ["bash", "--norc", "--noprofile", "-i"]
         async with start_terminal(command, shell, cli.folder) as tty:
@@ -152,7 +152,7 @@ async def test_session_says_that_another_process_continues_its_task(
         ]
     )
     environ = {**environ, **SHORT_LEASE}
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("paint")
         await repl.tty.wait_for("Which colour?", "waiting for you")
         repl.tty.process.send_signal(signal.SIGSTOP)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_replaced_token import larkspur
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
+from tests.support.gateway_command import larkspur
 from tests.support.gateway_process import RunningGateway, running_gateway
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.gateway_process import LARKSPUR, running_gateway
 from tests.support.http_client import HttpClient
@@ -123,7 +123,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 @contextmanager
 def free_descriptors(count: int) -> Generator[None]:
-    """Leave this process so many free file descriptors while the block runs."""
+    """Leave this process a number of free file descriptors while the block runs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with ExitStack() as opened:
         highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
@@ -151,7 +151,7 @@ async def test_a_tool_without_descriptors_says_so_and_the_run_continues(home: Pa
             Reply(calls=[Call("shell", {"command": "echo first"})], hold="now"),
         ]
     )
-    async with core(home, rules, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, rules, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("say something")
         await here.model.until_open(1)
         with free_descriptors(1):

@@ -1,4 +1,4 @@
-"""The units of systemd, checked by `systemd-analyze` and against what they start."""
+"""Systemd units, checked by `systemd-analyze` and against the commands that they start."""
 
 import re
 import subprocess

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import GATEWAY
-from tests.e2e.test_terminal_session import open_session
+from tests.support.cli_environment import GATEWAY
 from tests.support.scripted_model import Call, Reply
+from tests.support.terminal_session import open_terminal
 
 TITLES = [
     "rules and profile",
@@ -45,7 +45,7 @@ async def test_every_part_has_a_row_that_fits_and_the_rows_add_up(
     load = Call("load_skill", {"name": "code-review"})
     script = [Reply(calls=[load]), Reply(text="done"), Reply(text="well")]
     plain = {**environ, "NO_COLOR": "1"}
-    async with open_session(way, home, plain, script, "--ascii", size=size) as repl:
+    async with open_terminal(way, home, plain, script, "--ascii", size=size) as repl:
         (repl.place.folder / "AGENTS.md").write_text("Indent with tabs.\n" * 300)
         repl.tty.type("/context\r")
         await repl.tty.wait_for("No request was sent")
@@ -70,7 +70,7 @@ async def test_the_rows_are_chinese_in_a_chinese_session(
     home: Path, environ: dict[str, str]
 ) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
-    async with open_session("process", home, chinese, [Reply(text="好")], size=(60, 30)) as repl:
+    async with open_terminal("process", home, chinese, [Reply(text="好")], size=(60, 30)) as repl:
         await repl.send("问好")
         await repl.tty.wait_for("● 好", "输出")
         repl.tty.type("/上下文\r")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, LARKSPUR, cli_environment
-from tests.e2e.test_terminal_session import open_session
 from tests.support import documents
+from tests.support.cli_environment import BOTH_TRANSPORTS, LARKSPUR, open_command_line
 from tests.support.scripted_model import Call, Reply
+from tests.support.terminal_session import open_terminal
 
 SHARE = Call("share_file", {"paths": ["report.md"]})
 
@@ -69,7 +69,7 @@ async def test_a_shared_file_is_listed_and_saved(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[SHARE]), Reply(text="Here it is.")]
-    async with cli_environment(way, home, environ, script) as cli:
+    async with open_command_line(way, home, environ, script) as cli:
         (cli.folder / "report.md").write_text("# Report\n")
         shot = await cli.shot("a report", "--output-format", "stream-json")
         last = json.loads(shot.out.splitlines()[-1])
@@ -88,7 +88,7 @@ async def test_a_shared_file_is_listed_and_saved(
 async def test_a_large_file_is_in_the_input_folder_of_the_session(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, [Reply(text="I have it.")]) as cli:
+    async with open_command_line(way, home, environ, [Reply(text="I have it.")]) as cli:
         with (cli.folder / "recording.bin").open("wb") as file:
             file.truncate(60_000_000)
         shot = await cli.shot("keep this", "-f", "recording.bin")
@@ -106,7 +106,7 @@ async def test_a_session_attaches_pasted_paths_and_shows_produced_files(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[SHARE]), Reply(text="Here it is.")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         folder, tty = repl.place.folder, repl.tty
         (folder / "report.md").write_text("# Report\n")
         source = folder / "my notes.txt"
@@ -134,7 +134,7 @@ async def test_a_session_attaches_the_picture_of_the_clipboard(
     (programs / "wl-paste").write_text(f"#!/bin/sh\ncat '{programs}/picture'\n")
     (programs / "wl-paste").chmod(0o700)
     ours = {**environ, "PATH": f"{programs}:{environ['PATH']}"}
-    async with open_session("process", home, ours, [Reply(text="A lark.")]) as repl:
+    async with open_terminal("process", home, ours, [Reply(text="A lark.")]) as repl:
         repl.tty.type("\x16")
         await repl.tty.wait_for("[picture-1.png]")
         repl.tty.type("what is it?\r")

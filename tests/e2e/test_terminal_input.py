@@ -1,4 +1,4 @@
-"""What the input of a session takes: history, pastes, commands and files."""
+"""Input of a session: history, pastes, commands and files."""
 
 import sqlite3
 from contextlib import closing
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import LARKSPUR
-from tests.e2e.test_terminal_session import open_session
+from tests.support.cli_environment import LARKSPUR
 from tests.support.scripted_model import Call, Reply
 from tests.support.terminal import start_terminal
+from tests.support.terminal_session import open_terminal
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 
@@ -19,7 +19,7 @@ async def test_pastes_are_in_the_history_and_the_search_shows_its_match(
     home: Path, environ: dict[str, str]
 ) -> None:
     pasted = "\n".join(f"line {n}" for n in range(12))
-    async with open_session("process", home, environ, [Reply(text="read")] * 2) as repl:
+    async with open_terminal("process", home, environ, [Reply(text="read")] * 2) as repl:
         repl.tty.type(f"{BEGIN}{pasted}{END}")
         await repl.tty.wait_for("[pasted 1: 12 lines]")
         repl.tty.type(" please\r")
@@ -52,7 +52,7 @@ async def test_files_shell_commands_and_own_commands_reach_the_model(
         Reply(calls=[Call("write_file", {"path": "AGENTS.md", "content": "Build: make"})]),
         Reply(text="over"),
     ]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         tty, model = repl.tty, repl.place.model
         (repl.place.folder / "notes.md").write_text("the password is swordfish")
         await tty.wait_for("commands/help.md is not used", "commands/broken.md is not used")
@@ -101,7 +101,7 @@ async def test_the_last_message_is_edited_in_a_branch_and_sessions_are_read(
     home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text=text) for text in ("one", "two", "three", "four")]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         tty, model = repl.tty, repl.place.model
         await repl.send("the first word")
         await tty.wait_until(lambda: tty.screen.text.count("✓") == 1)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from internal.channels.cli.render.theme import UNICODE
-from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS
-from tests.e2e.test_terminal_session import ReplProcess, frame_drawn, open_session
+from tests.support.cli_environment import GATEWAY, LARKSPUR, PROCESS
 from tests.support.scripted_model import Call, Fault, Reply, Rules, When
 from tests.support.terminal import start_terminal
+from tests.support.terminal_session import ReplProcess, frame_drawn, open_terminal
 
 TOUCH = Call("shell", {"command": "touch made; echo 完成"})
 ONCE = "[y] once"
@@ -45,7 +45,7 @@ async def test_a_key_approves_the_shown_command(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for("! run?  touch made; echo 完成", ONCE, "! waiting for you")
         assert not is_made(repl)
@@ -64,7 +64,7 @@ async def test_the_reason_of_a_denial_reaches_the_model(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH])] * 3 + [Reply(text="then not")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
         repl.tty.type("n")
@@ -87,7 +87,7 @@ async def test_an_approval_for_the_session_covers_later_calls(
     home: Path, environ: dict[str, str]
 ) -> None:
     script = [*[Reply(calls=[TOUCH])] * 2, Reply(text="done")]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("make it twice")
         await repl.tty.wait_for("[a] this session")
         repl.tty.type("a")
@@ -104,7 +104,7 @@ async def test_a_rule_can_be_edited_before_it_is_saved(
     other = Call("shell", {"command": "touch other"})
     touch = Call("shell", {"command": "touch made"})
     script = [Reply(calls=[touch]), Reply(calls=[other]), Reply(text="done")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("make both")
         await repl.tty.wait_for("[p] always touch made")
         repl.tty.type("p")
@@ -129,7 +129,7 @@ async def test_a_rule_can_be_edited_before_it_is_saved(
 async def test_several_calls_are_selected_one_by_one(home: Path, environ: dict[str, str]) -> None:
     calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
     script = [Reply(calls=calls), Reply(text="done")]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("make three")
         await repl.tty.wait_for("! Run 3 commands?", "1 touch one", "3 touch three", "[n] deny all")
         repl.tty.type("1")
@@ -154,7 +154,7 @@ async def test_a_change_is_shown_before_it_is_made(home: Path, environ: dict[str
     script = [Reply(calls=[Call("read_file", {"path": "a.txt"})]), Reply(calls=[edit])]
     size = (80, 40)
     script.append(Reply(text="changed"))
-    async with open_session("process", home, environ, script, size=size) as repl:
+    async with open_terminal("process", home, environ, script, size=size) as repl:
         (repl.place.folder / "a.txt").write_text(old)
         await repl.send("shout")
         await repl.tty.wait_for("! change?  a.txt", "-line 0", ONCE)
@@ -181,7 +181,7 @@ def planned(*after: Reply) -> list[Reply]:
 @PROCESS
 @pytest.mark.slow
 async def test_a_plan_is_edited_in_the_input(way: str, home: Path, environ: dict[str, str]) -> None:
-    async with open_session(way, home, environ, planned(Reply(text="done"))) as repl:
+    async with open_terminal(way, home, environ, planned(Reply(text="done"))) as repl:
         repl.tty.type("/计划 on\r")
         await repl.tty.wait_for("you approve every plan")
         await repl.send("report")
@@ -204,7 +204,7 @@ async def test_text_on_a_plan_is_feedback_for_a_new_plan(
 ) -> None:
     again = Call("plan", {"goal": "shorter", "steps": ["write"], "complexity": "complex"})
     script = planned(Reply(calls=[again]), Reply(text="done"))
-    async with open_session("process", home, environ, script, "--plan-review", "always") as repl:
+    async with open_terminal("process", home, environ, script, "--plan-review", "always") as repl:
         await repl.send("report")
         await repl.tty.wait_for("[y] approve")
         repl.tty.type("no, shorter please\r")  # starts with n but is not the key
@@ -218,7 +218,7 @@ async def test_text_on_a_plan_is_feedback_for_a_new_plan(
 @pytest.mark.slow
 async def test_a_rejected_plan_ends_the_run(home: Path, environ: dict[str, str]) -> None:
     script = planned(Reply(text="never said"))
-    async with open_session("process", home, environ, script, "--plan-review", "always") as repl:
+    async with open_terminal("process", home, environ, script, "--plan-review", "always") as repl:
         await repl.send("report")
         await repl.tty.wait_for("[n] reject")
         repl.tty.type("n")
@@ -244,7 +244,7 @@ async def test_a_question_is_answered_by_a_digit_or_by_text(
         Reply(calls=[request("a", "b", "c", multiple=True)]),
         Reply(text="painted"),
     ]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("paint")
         await repl.tty.wait_for("? Which colour? 哪个?", "1 red", "2 蓝色", "[1-2] choose")
         repl.tty.type("2")
@@ -268,7 +268,7 @@ async def test_an_answer_from_another_client_closes_the_question(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
         repl.tty.type("e")
@@ -289,7 +289,7 @@ async def test_an_answer_from_another_client_closes_the_question(
 async def test_ctrl_c_at_a_question_stops_the_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with open_session(way, home, environ, [Reply(calls=[TOUCH])]) as repl:
+    async with open_terminal(way, home, environ, [Reply(calls=[TOUCH])]) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
         repl.tty.type("draft")
@@ -316,7 +316,7 @@ async def test_a_new_task_runs_while_a_question_is_open(
             Reply(calls=[request("red", "blue")], when=When(last_user="paint")),
         ]
     )
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("paint")
         await repl.tty.wait_for("[1-2] choose", "tab new task")
         repl.tty.type("what time is it\t")
@@ -333,7 +333,7 @@ async def test_a_question_stays_open_after_the_terminal_closes(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
         repl.tty.type("\x04")
@@ -365,7 +365,7 @@ async def test_a_question_of_another_session_is_answered_by_a_command(
     script = Rules(
         [Reply(text="done", when=When(results=1)), Reply(calls=[request("red", "blue")])]
     )
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("paint")
         await repl.tty.wait_for("[1-2] choose")
         repl.tty.type("/new\r")
@@ -390,7 +390,7 @@ async def test_the_window_can_shrink_while_a_question_is_open(
 ) -> None:
     command = "printf '%s\\n' " + " ".join(f"'שלום {n} 世界'" for n in range(120)) + "; touch made"
     script = [Reply(calls=[Call("shell", {"command": command})]), Reply(text="done")]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE, "… ")
         for columns, rows in ((30, 24), (100, 8), (80, 5), (3, 24)):
@@ -411,7 +411,7 @@ async def test_ascii_glyphs_and_chinese_messages(home: Path, environ: dict[str, 
     hidden = Call("shell", {"command": "echo \u202eevil\u202c; touch made"})
     script = [Reply(calls=[hidden]), Reply(text="done")]
     environ = {**environ, "LANG": "zh_CN.UTF-8", "LC_ALL": "zh_CN.UTF-8", "NO_COLOR": "1"}
-    async with open_session("process", home, environ, script, "--ascii") as repl:
+    async with open_terminal("process", home, environ, script, "--ascii") as repl:
         await repl.send("做吧")
         await repl.tty.wait_for("echo \\u202eevil\\u202c; touch made", "[y] 允许一次")
         repl.tty.type("n")
@@ -422,7 +422,7 @@ async def test_ascii_glyphs_and_chinese_messages(home: Path, environ: dict[str, 
 @pytest.mark.slow
 async def test_a_late_approval_changes_nothing(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
-    async with open_session("gateway", home, environ, script) as repl:
+    async with open_terminal("gateway", home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
         (question,) = json.loads((await run(repl, "questions", "--json"))[1])
@@ -442,7 +442,7 @@ async def test_an_interrupted_run_is_retried_or_given_up(
 ) -> None:
     script = [Reply(text="done", fault=Fault("status", message="Overloaded", times=3))]
     patience = {**environ, "LARKSPUR_LLM__MAX_RETRIES": "0"}
-    async with open_session(way, home, patience, script) as repl:
+    async with open_terminal(way, home, patience, script) as repl:
         await repl.send("work")
         await repl.tty.wait_for("[y] retry", "[n] give up", "or type what to do differently")
         repl.tty.type("y")

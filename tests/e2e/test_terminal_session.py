@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -14,54 +12,18 @@ from random import Random
 import pytest
 
 from tests import ROOT
-from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS, CliEnvironment, cli_environment
-from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
+from tests.support.cli_environment import (
+    GATEWAY,
+    LARKSPUR,
+    PROCESS,
+    open_command_line,
+)
+from tests.support.scripted_model import Call, Fault, Reply, Rules, When
 from tests.support.skills import write_skill
 from tests.support.terminal import TerminalProcess, start_terminal
+from tests.support.terminal_session import frame_drawn, open_terminal
 
-READY = "/help"
 SLEEP = Call("shell", {"command": "exec sleep 1000"})
-
-
-class ReplProcess:
-    """A session process, its data folder, and the terminal settings before it."""
-
-    def __init__(self, there: CliEnvironment, tty: TerminalProcess) -> None:
-        self.place, self.tty = there, tty
-        self.before = tty.modes()
-
-    async def send(self, text: str) -> None:
-        self.tty.type(f"{text}\r")
-        await self.tty.wait_for(f"> {text}")
-
-    async def exit_restored(self) -> int:
-        """Wait for the exit and assert that the terminal was restored."""
-        code = await self.tty.wait_exit()
-        assert self.tty.modes() == self.before
-        raw = bytes(self.tty.raw)
-        for on, off in ((b"\x1b[?2004h", b"\x1b[?2004l"), (b"\x1b[?25l", b"\x1b[?25h")):
-            assert raw.rfind(on) <= raw.rfind(off), on
-        assert b"\x1b[?1049h" not in raw
-        assert b"Traceback" not in raw
-        return code
-
-
-@asynccontextmanager
-async def open_session(
-    way: str,
-    home: Path,
-    environ: dict[str, str],
-    script: Script,
-    *argv: str,
-    size: tuple[int, int] = (80, 24),
-) -> AsyncGenerator[ReplProcess]:
-    async with (
-        cli_environment(way, home, environ, script) as there,
-        start_terminal([LARKSPUR, *argv], there.environ, there.folder, size) as tty,
-    ):
-        repl = ReplProcess(there, tty)
-        await tty.wait_until(lambda: READY in tty.screen.text)
-        yield repl
 
 
 @GATEWAY
@@ -72,7 +34,7 @@ async def test_replies_and_tool_rows_are_printed_in_order(
         Reply(text="I look.", calls=[Call("list_dir", {})]),
         Reply(text="# Found\n\n- **one**\n- 二\n", pieces=9, packets="each"),
     ]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("look around")
         await repl.tty.wait_for(" in ", " out", "• 二")
         repl.tty.type("\x04")
@@ -95,7 +57,7 @@ async def test_thoughts_are_folded_until_they_are_asked_for(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(thinking="First I look.", text="It is **one**.", pieces=3) for _ in range(3)]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("how many?")
         await repl.tty.wait_for("● It is one.", " out")
         rows = [row for row in repl.tty.screen.text.splitlines() if row]
@@ -127,7 +89,7 @@ async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict
         Reply(calls=[Call("shell", {"command": "touch ran; ls / | tr '\\n' ' '"})]),
         Reply(text="done"),
     ]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.tty.wait_for("commands run isolated, no network", "run · no network · claude")
         await repl.send("touch it")
         await repl.tty.wait_for("● done", " out")
@@ -145,7 +107,7 @@ async def test_background_commands_are_listed_and_stopped(
     del environ["LARKSPUR_SANDBOX__PROVIDER"]
     serves = {"command": "exec sleep 600", "background": True, "keep": True}
     script = [Reply(calls=[Call("shell", serves)]), Reply(text="it serves")]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("serve")
         await repl.tty.wait_for("● it serves", " out")
         repl.tty.type("/ps\r")
@@ -163,7 +125,7 @@ async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[st
             Reply(text="x", calls=[Call("list_dir", {})], hold="go", after_pieces=0),
         ]
     )
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("a long poem")
         await repl.place.model.until_open(1)
         await repl.send("shorter")
@@ -176,7 +138,7 @@ async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[st
 @pytest.mark.slow
 async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="first done", hold="go"), Reply(text="second done")]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("one")
         await repl.place.model.until_open(1)
         repl.tty.type("two\t")
@@ -196,7 +158,7 @@ async def test_ctrl_c_clears_then_stops_then_quits(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("go")
         await repl.place.model.until_open(1)
         repl.tty.type("draft")
@@ -221,7 +183,7 @@ async def test_escape_stops_the_task_and_keeps_the_input(
 ) -> None:
     script = [Reply(text="x", calls=[SLEEP])]
     argv = ("--permission-mode", "all", "go")
-    async with open_session("process", home, environ, script, *argv) as repl:
+    async with open_terminal("process", home, environ, script, *argv) as repl:
         await repl.tty.wait_for("◆ shell exec sleep 1000")
         repl.tty.type("draft\x1b")
         await repl.tty.wait_for("■ stopped", "draft")
@@ -243,7 +205,7 @@ async def test_a_signal_stops_the_task_and_restores_the_terminal(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]
 ) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with open_session(way, home, environ, script) as repl:
+    async with open_terminal(way, home, environ, script) as repl:
         await repl.send("go")
         await repl.place.model.until_open(1)
         repl.tty.process.send_signal(number)
@@ -267,7 +229,7 @@ async def test_a_signal_before_the_prompt_restores_the_terminal(
 
 @pytest.mark.slow
 async def test_a_session_can_be_suspended_and_resumed(home: Path, environ: dict[str, str]) -> None:
-    async with cli_environment("process", home, environ, [Reply(text="still here")]) as there:
+    async with open_command_line("process", home, environ, [Reply(text="still here")]) as there:
         shell = {**there.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
         command = ["bash", "--norc", "--noprofile", "-i"]
         async with start_terminal(command, shell, there.folder) as tty:
@@ -296,7 +258,7 @@ async def test_the_window_can_be_resized_during_a_reply(
 ) -> None:
     text = " ".join(f"word{n}" for n in range(120))
     script = [Reply(text=text, pieces=12, hold="go", after_pieces=6)]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("tell")
         await repl.tty.wait_for("word40")
         for columns, rows in ((40, 24), (3, 24), (100, 8), (80, 2), (60, 30)):
@@ -313,7 +275,7 @@ async def test_a_resize_leaves_one_frame_as_a_single_render_does(
     home: Path, environ: dict[str, str]
 ) -> None:
     random = Random(14)  # noqa: S311 - window sizes
-    async with open_session("process", home, environ, [Reply(text="fine")]) as repl:
+    async with open_terminal("process", home, environ, [Reply(text="fine")]) as repl:
         await repl.send("hello")
         await repl.tty.wait_for("● fine", " out")
         repl.tty.type("a draft " * 6)
@@ -339,7 +301,7 @@ async def test_a_restarted_reply_repeats_no_printed_block(
         Reply(text=text, pieces=20, fault=Fault("error_in_stream", after_pieces=14)),
         Reply(text=text, pieces=20),
     ]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("tell")
         await repl.tty.wait_for(" out")
         shown = repl.tty.screen.text
@@ -350,7 +312,7 @@ async def test_a_restarted_reply_repeats_no_printed_block(
 @pytest.mark.slow
 async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str, str]) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
-    async with open_session("process", home, chinese, [Reply(text="你好")]) as repl:
+    async with open_terminal("process", home, chinese, [Reply(text="你好")]) as repl:
         await repl.tty.wait_for("命令直接在本机运行")
         repl.tty.type("/计划\r")
         await repl.tty.wait_for("当前会话没有计划")
@@ -361,7 +323,7 @@ async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str,
 async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="one"), Reply(text="two")]
     write_skill(home)
-    async with open_session("gateway", home, environ, script) as repl:
+    async with open_terminal("gateway", home, environ, script) as repl:
         await repl.send("say one")
         await repl.tty.wait_for("● one", " out")
         repl.tty.type("/instructions\r")
@@ -423,7 +385,7 @@ async def test_a_denied_call_names_the_rule_and_the_rule_allows_it(
         *(Reply(calls=[write]), Reply(text="denied")),
         *(Reply(calls=[write]), Reply(text="written")),
     ]
-    async with open_session("process", home, environ, script, "--permission-mode", "deny") as repl:
+    async with open_terminal("process", home, environ, script, "--permission-mode", "deny") as repl:
         await repl.send("write")
         await repl.tty.wait_for("! denied", "'write_file(a.txt)' would allow it", "● denied")
         repl.tty.type("/permissions allow write_file(a.txt)\r")
@@ -437,7 +399,7 @@ async def test_a_long_paste_becomes_a_placeholder_and_is_sent_whole(
     home: Path, environ: dict[str, str]
 ) -> None:
     pasted = "\n".join(f"line {n}" for n in range(50))
-    async with open_session("process", home, environ, [Reply(text="read")]) as repl:
+    async with open_terminal("process", home, environ, [Reply(text="read")]) as repl:
         repl.tty.type(f"\x1b[200~{pasted}\x1b[201~")
         await repl.tty.wait_for("[pasted 1: 50 lines]")
         repl.tty.type(" please\r")
@@ -450,7 +412,7 @@ async def test_a_long_paste_becomes_a_placeholder_and_is_sent_whole(
 async def test_a_paste_of_ten_megabytes_is_sent_as_a_file(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with open_session("process", home, environ, [Reply(text="got it")]) as repl:
+    async with open_terminal("process", home, environ, [Reply(text="got it")]) as repl:
         await repl.tty.type_in_thread("\x1b[200~" + "0123456789abcde\n" * 655_360 + "\x1b[201~")
         await repl.tty.wait_for("[pasted 1: 655361 lines]")
         repl.tty.type("\r")
@@ -461,7 +423,7 @@ async def test_model_output_cannot_control_the_terminal(
     home: Path, environ: dict[str, str]
 ) -> None:
     evil = "a\x1b]0;title\x07b\x1b[2Jc\u202ed\x9b31m 👩‍👩‍👧 e"
-    async with open_session("process", home, environ, [Reply(text=evil)]) as repl:
+    async with open_terminal("process", home, environ, [Reply(text=evil)]) as repl:
         await repl.send("go")
         await repl.tty.wait_for(" out")
         raw = bytes(repl.tty.raw).decode()
@@ -475,7 +437,7 @@ async def test_model_output_cannot_control_the_terminal(
 async def test_the_next_session_has_the_transcript_and_the_history(
     home: Path, environ: dict[str, str]
 ) -> None:
-    async with open_session("process", home, environ, [Reply(text="fine")]) as repl:
+    async with open_terminal("process", home, environ, [Reply(text="fine")]) as repl:
         await repl.send("remember me")
         await repl.tty.wait_for("● fine", " out")
         repl.tty.type("\x04")
@@ -502,7 +464,7 @@ async def test_an_unsupported_terminal_gets_the_one_shot_command(
 async def test_no_colours_and_ascii_glyphs(home: Path, environ: dict[str, str]) -> None:
     plain = {**environ, "NO_COLOR": "1"}
     script = [Reply(text="- one", calls=[Call("list_dir", {})]), Reply(text="done")]
-    async with open_session("process", home, plain, script, "--ascii", "go") as repl:
+    async with open_terminal("process", home, plain, script, "--ascii", "go") as repl:
         await repl.tty.wait_for("* done", " out")
         raw = bytes(repl.tty.raw)
         assert repl.tty.screen.text.replace("·", "-").isascii()
@@ -523,20 +485,6 @@ def has_one_rule(tty: TerminalProcess, columns: int) -> bool:
     return rules == ["─" * columns]
 
 
-def frame_drawn(tty: TerminalProcess) -> "FrameDrawn":
-    return FrameDrawn(tty)
-
-
-class FrameDrawn:
-    """True once a frame was drawn after its creation."""
-
-    def __init__(self, tty: TerminalProcess) -> None:
-        self.tty, self.seen = tty, len(tty.raw)
-
-    def __call__(self) -> bool:
-        return b"\x1b[?2026l" in bytes(self.tty.raw[self.seen :])
-
-
 @pytest.mark.slow
 async def test_a_session_reconnects_to_a_restarted_gateway(
     home: Path, environ: dict[str, str]
@@ -547,7 +495,7 @@ async def test_a_session_reconnects_to_a_restarted_gateway(
             Reply(text="One block.\n\nAnd another", pieces=6, hold="go", after_pieces=5),
         ]
     )
-    async with open_session("gateway", home, environ, script) as repl:
+    async with open_terminal("gateway", home, environ, script) as repl:
         await repl.send("go")
         await repl.tty.wait_for("One block.", "And")
         (gateway,) = repl.place.gateways
@@ -565,7 +513,7 @@ async def test_a_session_reconnects_to_a_restarted_gateway(
 @pytest.mark.slow
 async def test_a_closed_terminal_ends_the_session(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
-    async with open_session("process", home, environ, script) as repl:
+    async with open_terminal("process", home, environ, script) as repl:
         await repl.send("go")
         await repl.place.model.until_open(1)
         repl.tty.hang_up()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, cli_environment, until_line
-from tests.e2e.test_terminal_session import open_session
+from tests.support.cli_environment import BOTH_TRANSPORTS, open_command_line, until_line
 from tests.support.scripted_model import Call, Reply, Rules, When
+from tests.support.terminal_session import open_terminal
 
 ASK = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
 SITES = ("a", "b", "c")
@@ -29,7 +29,7 @@ COMPARED = [
 async def test_one_shot_command_waits_while_its_run_awaits_subtasks(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with cli_environment(way, home, environ, Rules(COMPARED)) as there:
+    async with open_command_line(way, home, environ, Rules(COMPARED)) as there:
         done = await there.shot("compare")
     assert (done.code, done.out) == (0, b"all compared\n"), done.err
 
@@ -46,7 +46,7 @@ async def test_one_shot_command_waits_for_subtasks_that_outlast_its_run_and_for_
         Reply("the digger found gold", when=When(last_text="has ended")),
         Reply("reported: gold"),
     ]
-    async with cli_environment(way, home, environ, Rules(rules)) as there:
+    async with open_command_line(way, home, environ, Rules(rules)) as there:
         process = await there.start("-p", "start")
         await until_line(process, process.stderr, b"waiting for 1 subtask")
         there.model.release("go")
@@ -64,7 +64,7 @@ async def test_ctrl_b_frees_the_prompt_and_the_end_of_the_task_is_one_line(
         Reply("words of the long task", hold="go", when=When(last_user="long")),
         Reply("quick answer", when=When(last_user="quick")),
     ]
-    async with open_session(way, home, environ, Rules(rules)) as repl:
+    async with open_terminal(way, home, environ, Rules(rules)) as repl:
         await repl.send("long")
         await repl.place.model.until_open(1)
         repl.tty.type("\x02")
@@ -84,7 +84,7 @@ async def test_leaving_asks_first_while_a_task_of_this_process_is_in_the_backgro
     home: Path, environ: dict[str, str]
 ) -> None:
     rules = [Reply("never", hold="never", when=When(last_user="long"))]
-    async with open_session("process", home, environ, Rules(rules)) as repl:
+    async with open_terminal("process", home, environ, Rules(rules)) as repl:
         await repl.send("long")
         await repl.place.model.until_open(1)
         repl.tty.type("\x02")
@@ -100,7 +100,7 @@ async def test_leaving_asks_first_while_a_task_of_this_process_is_in_the_backgro
 async def test_subtasks_have_rows_in_a_session_and_in_the_tree_of_tasks(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    async with open_session(way, home, environ, Rules(COMPARED)) as repl:
+    async with open_terminal(way, home, environ, Rules(COMPARED)) as repl:
         await repl.send("compare")
         await repl.tty.wait_for("all compared", "task 1 · a  ✓", "task 3 · c  ✓")
         repl.tty.type("/tasks\r")
@@ -134,7 +134,7 @@ async def test_one_shot_command_ends_when_only_a_person_can_continue_its_subtask
         Reply("green it is", when=When(last_user="ask first", results=1)),
         Reply("painted", when=When(last_user="paint it")),
     ]
-    async with cli_environment(way, home, environ, Rules(rules)) as there:
+    async with open_command_line(way, home, environ, Rules(rules)) as there:
         shot = await there.shot("go", "--output-format", "json")
         (asked,) = shot.rows[0]["questions"]
         answered = await there.start("answer", asked["question_id"], "green")
@@ -174,7 +174,7 @@ async def test_a_subtask_is_steered_and_watched_from_another_process(
         Reply(calls=[look], hold="go", when=When(last_user="read one", results=0)),
         Reply("read slowly", when=When(last_user="read one", results=1)),
     ]
-    async with cli_environment(way, home, environ, Rules(rules)) as there:
+    async with open_command_line(way, home, environ, Rules(rules)) as there:
         process = await there.start("-p", "compare", "--output-format", "stream-json")
         subtask = await created_subtask(process)
         said = await there.start("say", subtask, "be quick")
@@ -200,7 +200,7 @@ async def test_a_stopped_subtask_does_not_stop_the_run_that_created_it(
         Reply("it was stopped", when=When(last_user="compare", results=1)),
         Reply(hang=True, when=When(last_user="read one")),
     ]
-    async with cli_environment(way, home, environ, Rules(rules)) as there:
+    async with open_command_line(way, home, environ, Rules(rules)) as there:
         process = await there.start("-p", "compare", "--output-format", "stream-json")
         subtask = await created_subtask(process)
         stopped = await there.start("stop", subtask)
@@ -220,7 +220,7 @@ async def test_ctrl_c_stops_the_run_in_front_and_not_the_task_in_the_background(
         Reply("done after all", hold="go", when=When(last_user="long")),
         Reply(hang=True, when=When(last_user="second")),
     ]
-    async with open_session(way, home, environ, Rules(rules)) as repl:
+    async with open_terminal(way, home, environ, Rules(rules)) as repl:
         await repl.send("long")
         await repl.place.model.until_open(1)
         repl.tty.type("\x02")
@@ -252,7 +252,7 @@ async def test_subtasks_of_a_run_with_a_plan_have_rows_below_the_plan(
             for site in SITES
         ),
     ]
-    async with open_session(way, home, environ, Rules(rules)) as repl:
+    async with open_terminal(way, home, environ, Rules(rules)) as repl:
         await repl.send("compare")
         await repl.tty.wait_for(*(f"├ task {n} · {site}  ◆" for n, site in enumerate(SITES, 1)))
         await repl.tty.wait_for("waits for its tasks")
@@ -273,7 +273,7 @@ async def test_the_next_start_names_the_task_of_a_killed_terminal_and_not_its_su
         Reply(hang=True, when=When(last_user="read ")),
         Reply("again", when=When()),
     ]
-    async with open_session("process", home, environ, Rules(rules)) as repl:
+    async with open_terminal("process", home, environ, Rules(rules)) as repl:
         await repl.send("compare")
         await repl.tty.wait_for("├ task 3 · c  ◆")
         await repl.tty.wait_for("waits for its tasks")

@@ -78,7 +78,7 @@ async def upload_all(client: HttpClient, contents: Iterable[bytes]) -> None:
 async def test_a_file_that_is_uploaded_while_it_is_removed_is_kept(
     kind: str, home: Path, environ: dict[str, str]
 ) -> None:
-    """Another process removes what the gateway stores again: nothing that was confirmed is lost."""
+    """Another process removes files that the gateway stores again: no confirmed file is lost."""
     contents = sorted((b"file %d" % number for number in range(FILES[kind])), key=sha)
     async with opened(kind, home, environ) as (store, settings):
         for content in contents:

@@ -1,4 +1,4 @@
-"""An upload goes on after the gateway is killed."""
+"""An upload continues after the gateway is killed."""
 
 import asyncio
 import hashlib

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, cli_environment
 from tests.support import recordings
+from tests.support.cli_environment import BOTH_TRANSPORTS, open_command_line
 from tests.support.scripted_model import Reply, Rules
 from tests.support.transcription_server import Spoken, TranscriptionServer
 
@@ -25,7 +25,7 @@ async def test_a_recording_is_attached_in_the_terminal(
 ) -> None:
     async with service:
         settings = {**environ, **service.environ}
-        async with cli_environment(way, home, settings, [Reply(text="At ten.")]) as cli:
+        async with open_command_line(way, home, settings, [Reply(text="At ten.")]) as cli:
             (cli.folder / "voice.ogg").write_bytes(VOICE)
             shot = await cli.shot("When?", "-f", "voice.ogg")
     assert (shot.code, shot.out) == (0, b"At ten.\n"), shot.err
@@ -41,7 +41,7 @@ async def test_a_recording_is_not_paid_for_again_after_a_kill(
     async with service:
         settings = {**environ, **service.environ}
         script = Rules([Reply(text="At ten.", hold="go")])
-        async with cli_environment("gateway", home, settings, script) as cli:
+        async with open_command_line("gateway", home, settings, script) as cli:
             (cli.folder / "voice.ogg").write_bytes(VOICE)
             process = await cli.start("-p", "When?", "-f", "voice.ogg")
             await cli.model.until_asked(1)

@@ -82,9 +82,9 @@ def test_the_wheel_holds_what_runs_and_nothing_else(wheel: Path) -> None:
 
 
 def test_the_wheel_has_the_notices_of_all_code_of_others(wheel: Path) -> None:
-    """Every package that the page is built from is named, with its licence; none is under another.
+    """Every package in the built page is named with its licence, and none under another package.
 
-    The lock file says what these packages are; the build writes down what is in its bundles.
+    The lock file lists these packages; the build records the packages in its bundles.
     """
     with zipfile.ZipFile(wheel) as archive:
         notices = archive.read(f"internal/channels/web/dist/{NOTICES}").decode()

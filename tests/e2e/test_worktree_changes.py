@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.gateway_process import LARKSPUR, running_gateway
 from tests.support.git_repository import make_repository
@@ -30,7 +30,7 @@ SCRIPT = Rules(
 
 async def make_changes(home: Path, repository: Path) -> str:
     """Return the id of a subtask that has changed a file in a worktree."""
-    async with core(home, SCRIPT, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, SCRIPT, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("start", workspace=str(repository))
         await here.end_of(made)
         tree = await here.services.gateway.queries.task_tree(made.task_id, LOCAL_OWNER)

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from internal.config import home as home_folder
-from tests.e2e.test_cli_oneshot import cli_environment
+from tests.support.cli_environment import open_command_line
 from tests.support.gateway_process import LARKSPUR
 from tests.support.scripted_model import Reply
 from tests.support.terminal import start_terminal
 
 
 def submit(home: Path, folder: str) -> tuple[int, str]:
-    """Give a task in a folder over HTTP; return the status and what a person reads."""
+    """Submit a task in a folder over HTTP; return the status and the message for the person."""
     address = home_folder.find_gateway(home)
     assert address is not None
     where = urlsplit(address.url)
@@ -47,7 +47,7 @@ async def test_a_wrong_folder_is_refused_over_http_and_no_task_is_stored(
         ("/\0", "must be an absolute path"),
         ("~/a", "must be an absolute path such as /home/me/project, not ~/a."),
     )
-    async with cli_environment("gateway", home, environ, [Reply("Done.")]) as cli:
+    async with open_command_line("gateway", home, environ, [Reply("Done.")]) as cli:
         for folder, sentence in rows:
             status, said = submit(home, folder)
             assert (status, sentence in said) == (400, True), said
@@ -62,7 +62,7 @@ async def test_a_folder_that_is_gone_is_named_in_the_terminal(
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    async with cli_environment("process", home, environ, [Reply("I am here.")]) as cli:
+    async with open_command_line("process", home, environ, [Reply("I am here.")]) as cli:
         terminal = start_terminal([LARKSPUR], cli.environ, gone, (300, 30))  # no path is wrapped
         async with terminal as tty:
             await tty.wait_for("/help")
@@ -85,7 +85,7 @@ async def test_a_task_in_a_working_folder_that_is_gone_is_refused(
 ) -> None:
     gone = tmp_path / "gone"
     entering = f'mkdir "{gone}"; cd "{gone}"; rmdir "{gone}"; exec "{LARKSPUR}" -p "where are you?"'
-    async with cli_environment("gateway", home, environ, []) as cli:
+    async with open_command_line("gateway", home, environ, []) as cli:
         process = await asyncio.create_subprocess_exec(
             *("sh", "-c", entering), env=cli.environ, stderr=PIPE
         )

@@ -3,6 +3,6 @@
 Reading order:
 
 - `programs`: the one list of system programs that tests need, and their installation
-- `abilities`: what tests need of the machine, each found out by trying it
+- `abilities`: the abilities of the machine that tests need, each found out by a trial
 - `plugin`: the pytest plugin that leaves out tests whose needs are not met, and names them
 """

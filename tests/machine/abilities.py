@@ -1,7 +1,7 @@
-"""What tests need of a machine, each found out once by trying it.
+"""Abilities of a machine that tests need, each found out once by a trial.
 
-A program that is installed may still be unable to work: a container or a chroot forbids namespaces,
-a kernel has no Landlock, a browser finds no shared memory.
+An installed program may still be unable to work: a container or a chroot forbids namespaces, a
+kernel has no Landlock, a browser finds no shared memory.
 """
 
 import os
@@ -192,7 +192,7 @@ def _find_visible(program: str) -> None:
 
 
 def find_reason(ability: Ability) -> str:
-    """Try an ability and return why the machine lacks it; an empty text if it is there."""
+    """Try an ability and return the reason why the machine lacks it, or an empty text."""
     try:
         ability.attempt()
     except Failed as error:

@@ -32,7 +32,7 @@ class LeftOut(NamedTuple):
 
 
 class Machine:
-    """What the machine can do, tried when it is first asked about."""
+    """Abilities of the machine, each tried at its first use."""
 
     def __init__(self, reasons: dict[str, str]) -> None:
         self.reasons = reasons
@@ -48,7 +48,7 @@ class Machine:
         return None
 
     def lines(self) -> list[str]:
-        """Sentences on what was not run: one for each ability, then its tests by module."""
+        """Return sentences on skipped tests: one for each ability, then its tests by module."""
         counts = Counter((each.ability, each.reason) for each in self.left_out)
         rows: list[str] = []
         for (name, reason), count in sorted(counts.items()):
@@ -113,7 +113,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give a worker what was found out."""
+    """Give a worker the found abilities."""
     node.workerinput[_INPUT] = node.config.stash[_MACHINE].reasons
 
 
@@ -121,7 +121,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None]:
-    """Leave out tests after all other selections, so that only those are named that would run."""
+    """Leave out tests after all other selections, to name only tests that would otherwise run."""
     yield
     machine = config.stash[_MACHINE]
     kept: list[pytest.Item] = []
@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Report from a worker what it left out. A run without any other test has not failed."""
+    """Report the tests a worker left out. A run whose tests were all left out has not failed."""
     left_out = session.config.stash[_MACHINE].left_out
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
@@ -151,7 +151,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker left out; one that crashed has reported nothing."""
+    """Add the tests left out by a worker; a crashed worker has reported nothing."""
     found = getattr(node, "workeroutput", {}).get(_OUTPUT, ())
     node.config.stash[_MACHINE].left_out.update(LeftOut(*each) for each in found)
 

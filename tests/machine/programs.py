@@ -1,4 +1,4 @@
-"""The system programs that tests need. Run as a program, it installs or names what is missing.
+"""System programs required by tests. Run as a program, it installs or names the missing ones.
 
 `make test` and `.ci/run` start it before the first test, with the Python of the system: it imports
 nothing but the standard library.
@@ -49,7 +49,7 @@ PROGRAMS = (
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, or None. Debian keeps those of PostgreSQL out of PATH."""
+    """Return the path of a program, or None. Debian keeps PostgreSQL's programs out of PATH."""
     if name == "ensurepip":
         python = shutil.which("python3", path=SYSTEM_PATH) or sys.executable
         done = subprocess.run([python, "-c", "import ensurepip"], check=False, capture_output=True)
@@ -92,7 +92,7 @@ def _no_services() -> Generator[None]:
 def _apt_get(*arguments: str) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}  # noqa: TID251 - of apt-get
     command = ["apt-get", "-qq", *arguments]
-    # Thousands of lines about packages would hide what is said here.
+    # Thousands of lines about packages would hide the messages printed here.
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.stderr.write(done.stderr)
@@ -125,7 +125,7 @@ def explain(missing: Iterable[Program], *, is_root: bool, has_apt_get: bool) -> 
 
 
 def main() -> None:
-    """Install what is missing, or say before the first test what it is."""
+    """Install missing programs, or print before the first test which ones are missing."""
     is_root, has_apt_get = os.geteuid() == 0, shutil.which("apt-get") is not None
     missing = find_missing()
     if missing and is_root and has_apt_get:

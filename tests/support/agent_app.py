@@ -41,14 +41,14 @@ from tests.support.database_files import write_new_database
 from tests.support.scripted_model import ScriptedServer
 
 WAIT_SECONDS = 150.0
-"""Below the time limit of a test, so that a test that waits in vain says what it has seen."""
+"""Below the time limit of a test, so that a test that waits in vain reports its state."""
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 
 
 @dataclass
 class Core:
-    """A running gateway and what tests do with it."""
+    """A running gateway with the operations used by tests."""
 
     services: GatewayServices
     model: ScriptedServer
@@ -152,7 +152,7 @@ def plan(*steps: str, **more: Any) -> Call:
 
 
 def sound(events: list[dict[str, Any]]) -> None:
-    """Check what is true of every ended run."""
+    """Check the invariants of an ended run."""
     durable = [each for each in events if "seq" in each]
     assert [each["seq"] for each in durable] == list(range(1, len(durable) + 1))
     assert [each["event"] in TERMINAL for each in durable].count(True) == 1
@@ -171,7 +171,7 @@ def sound(events: list[dict[str, Any]]) -> None:
 
 
 @asynccontextmanager
-async def core(
+async def open_agent(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     environ: Mapping[str, str] | None = None,

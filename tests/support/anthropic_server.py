@@ -1,8 +1,8 @@
-"""A local Anthropic Messages API with scripted replies: the wire format, its checks, its faults.
+"""A local Anthropic Messages API with scripted replies: wire format, request checks and faults.
 
-How it is scripted and started is said in `scripted.py`. The rules checked are those of the API
-reference for versions 2023-06-01 and 2026-10-21, stricter in one thing: the real API joins
-neighbours of one role, here they are refused.
+`scripted_model.py` describes scripts and start. Requests are checked against the API reference for
+versions 2023-06-01 and 2026-10-21, with one stricter rule: the real API joins adjacent messages of
+one role, this server rejects them.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ _ERROR_TYPES = {
 
 
 def seen_in(request: Mapping[str, Any]) -> Seen:
-    """Return what rules look at."""
+    """Return the values of a request that rules compare with."""
     last_user = last_result = last_text = ""
     results = all_results = 0
     for message in request["messages"]:

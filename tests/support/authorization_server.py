@@ -27,7 +27,7 @@ CLIENT_ID, CLIENT_SECRET = "machine", "canary-secret-of-a-client"
 
 
 class Grant(NamedTuple):
-    """What a token is for."""
+    """Client, scope and resource of a token."""
 
     client: str
     scope: str
@@ -72,7 +72,7 @@ class AuthorizationServer:
             self.refresh.clear()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token is for. Implements `TokenVerifier` of the SDK."""
+        """Return the grant of a token. Implements `TokenVerifier` of the SDK."""
         return self.access.get(token)
 
     async def show_metadata(self, request: Request) -> Response:

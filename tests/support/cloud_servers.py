@@ -1,7 +1,7 @@
-"""Local Claude as Amazon Bedrock, Google Vertex and Microsoft Foundry serve it.
+"""Local Claude endpoints in the forms of Amazon Bedrock, Google Vertex and Microsoft Foundry.
 
-The replies are scripted as those of `ScriptedAnthropic`. Ours are what each cloud adds: its paths,
-its signatures and tokens, and its framing of the stream. Sources:
+Replies are scripted as for `ScriptedAnthropic`. This module adds the parts that differ by cloud:
+paths, signatures and tokens, and the framing of the stream. Sources:
 
 - docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html (signature, version 4) and
   smithy.io/2.0/aws/amazon-eventstream.html (`application/vnd.amazon.eventstream`)
@@ -40,7 +40,7 @@ _VERSIONS = {"bedrock-2023-05-31", "vertex-2023-10-16", "2026-10-21"}
 class ScriptedCloud(ScriptedAnthropic):
     """A server whose requests name the model in their path. `route` has a group `model`.
 
-    `seen_requests` holds method, path and headers of each request that was let in.
+    `seen_requests` holds method, path and headers of each accepted request.
     """
 
     route = re.compile("never")

@@ -13,7 +13,7 @@ class ConnectProxy:
         self.tunnels: list[str] = []
         self.port = 0
         self._login = login
-        """`user:password` that clients must send, "" for none."""
+        """`user:password` required from clients, or ""."""
 
     @property
     def url(self) -> str:

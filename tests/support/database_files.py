@@ -15,11 +15,11 @@ from internal.storage.sqlite.schema import prepare_file
 from tests.support.store_records import a_session
 
 MIGRATION_COMMITS = 1
-"""How many commits prepare a new database."""
+"""Number of commits that prepare a new database."""
 
 
 def write_new_database(path: Path) -> None:
-    """Write the file that the first start of a gateway creates, unless a file is there.
+    """Write the file that the first start of a gateway creates, unless the file exists.
 
     Its tables are created once in a process, because that takes several times as long as writing
     the file. The epoch of its event log is its own.

@@ -89,7 +89,7 @@ def carry_out(stage: Stage, root: Path, environ: Mapping[str, str], outputs: lis
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy as Docker does: without what .dockerignore leaves out."""
+    """Copy as Docker does: without the files excluded by .dockerignore."""
     assert source.exists(), f"{source} is missing; run make page"
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_file():

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests import ROOT
 
 PUBLIC_SAMPLES = ROOT / "build" / "document-samples"
-"""Where the unpacked distributions are, once they were downloaded."""
+"""Folder of the unpacked distributions, once they were downloaded."""
 PACKAGES = (
     "odfpy==1.4.1",
     "pdfplumber==0.11.10",

@@ -77,7 +77,7 @@ def scanned_pdf(pages: int) -> bytes:
 
 
 def pdf_of(objects: Sequence[str], trailer: str = "") -> bytes:
-    """Return a PDF of numbered objects, the first of which is its catalog."""
+    """Return a PDF of numbered objects. The first object is its catalog."""
     output = bytearray(b"%PDF-1.7\n")
     places = []
     for number, body in enumerate(objects, start=1):
@@ -205,7 +205,7 @@ def word_file(
     addresses: Mapping[str, str] | None = None,
     prolog: str = "",
 ) -> bytes:
-    """Return a Word document with parts by their kinds, such as `comments`, whose ids are those.
+    """Return a Word document with parts by their kinds, such as `comments`, which serve as ids.
 
     Links refer to addresses by their ids.
     """

@@ -36,7 +36,7 @@ _watching: list[Operations] = []
 
 def _hook(event: str, _: tuple[object, ...]) -> None:
     if _watching and event in _EVENTS:
-        watching = _watching.pop()  # what it does itself is not counted
+        watching = _watching.pop()  # its own operations are not counted
         watching.on_event()
         _watching.append(watching)
 
@@ -70,17 +70,17 @@ def swap_everywhere(
     stays: bool,
     errors: tuple[type[Exception], ...],
 ) -> int:
-    """Use a folder once for each operation in which a part of it is exchanged with a link.
+    """Run an operation once per file operation, with a part of its folder swapped for a link.
 
     Args:
-        prepare: makes everything; returns the part and the link.
-        use: what is attacked.
-        check: raises if the attack succeeds.
-        stays: whether the link stays, or is there for one operation.
-        errors: what `use` may raise.
+        prepare: Creates the folder; returns the part and the link.
+        use: The attacked operation.
+        check: Raises if the attack succeeds.
+        stays: Whether the link stays, or exists for one file operation only.
+        errors: Exceptions that `use` may raise.
 
     Returns:
-        The number of operations.
+        The number of file operations.
     """
     prepare()
     with watch_operations(lambda _: None) as operations:

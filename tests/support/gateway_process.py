@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
 
 
 class ProcessEnded(Exception):
-    """It ended before it served."""
+    """The process ended before it served."""
 
 
 class RunningGateway(NamedTuple):

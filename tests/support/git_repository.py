@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git as a person does, and return what it prints."""
+    """Run git as a person does, and return its output."""
     identity = {"GIT_CONFIG_GLOBAL": "/dev/null", "PATH": os.defpath, "HOME": str(folder)}
     named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     command = ["git", "-c", "init.defaultBranch=main", *named, *arguments]

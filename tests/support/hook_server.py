@@ -31,13 +31,13 @@ class HookServer:
         return f"http://{host}:{port}/hook"
 
     async def until(self, count: int) -> list[Posted]:
-        """Return the requests once there are so many."""
+        """Wait for this many requests and return them."""
         async with asyncio.timeout(30), self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 
     async def until_events(self, count: int) -> list[Posted]:
-        """Return the first request of each event once there are so many events."""
+        """Wait for this many events and return the first request of each."""
 
         def events() -> dict[str, Posted]:
             return {each.headers["webhook-id"]: each for each in reversed(self.requests)}

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client over raw sockets: it sends exactly what a test says, broken or not."""
+"""A small HTTP/1.1 client over raw sockets: it sends exactly the bytes of a test, broken or not."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ class SseFrame(NamedTuple):
 
 @dataclass
 class Frames:
-    """Cuts a body into frames as it comes, as a browser would; `retry` is what it was told."""
+    """Cuts a body into frames as it arrives, like a browser. `retry` is the last one received."""
 
     body: bytearray = field(default_factory=bytearray)
     retry: int = 0
@@ -172,7 +172,7 @@ class StreamRefused(Exception):
 
 
 class EventStream:
-    """What a reader gets, frame by frame. `ended`: the server ended it in order."""
+    """Received frames of a stream. `ended`: the server ended it in order."""
 
     def __init__(self, reader: asyncio.StreamReader, headers: dict[str, str]) -> None:
         self.headers = headers

@@ -9,7 +9,7 @@ class HttpSite:
     """A real local server that sends the `answers` by path and records the requests in `asked`.
 
     A path is looked up with its query first, then without it; other paths get `missing`. `bodies`
-    are those of the requests.
+    holds the bodies of the requests.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from larkspur.chat_instructions import make_chat_instructions
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_texts import AUTO_TEXTS
 
@@ -64,7 +64,7 @@ class LarkGateway:
         return [one for one in messages if one.sender_type == "app" and not one.deleted]
 
     def replies(self, chat: Chat | None = None) -> list[str]:
-        """Return the texts of the bot's messages without those that show progress."""
+        """Return the texts of the bot's messages, without progress messages."""
         shown = [shown_text(self.sim, one) for one in self.from_bot(chat)]
         return [text for text in shown if text is not None]
 
@@ -105,13 +105,13 @@ _CHANGED_FILES = re.compile(r"\n\n---\n(Changed files|改动的文件).*\Z", re.
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return what `full_text` does, without the names of changed files below an answer."""
+    """Return the result of `full_text` without the names of changed files below an answer."""
     text = full_text(sim, message)
     return None if text is None else _CHANGED_FILES.sub("", text)
 
 
 def full_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return the text of a message of the bot; None for progress and for cards of questions."""
+    """Return the text of a bot message; `None` if it shows progress or a question card."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}
         if "header" in card or is_question_card(card):
@@ -142,7 +142,7 @@ async def open_lark_gateway(
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
-        gateway = await stack.enter_async_context(core(home, script, environ, sleep=sleep))
+        gateway = await stack.enter_async_context(open_agent(home, script, environ, sleep=sleep))
         transport = lark_transport(gateway, sim, settings, silence=silence, limits=limits)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkGateway(sim, gateway, channel, transport)

@@ -1,4 +1,4 @@
-"""What a Lark card shows of Markdown: CommonMark with tables and inline HTML, as Lark documents."""
+"""Markdown as shown by a Lark card: CommonMark with tables and inline HTML, as Lark documents."""
 
 import html
 from collections.abc import Iterator

@@ -40,7 +40,7 @@ class NoDisplays:
         return ""
 
     def finish(self, outgoing: OutgoingMessage, /) -> None:
-        """Nothing is displayed."""
+        """Do nothing: there is no display."""
 
 
 class Outbox:
@@ -115,7 +115,7 @@ class Outbox:
         self.sender.wake()
 
     async def until_postponed(self, attempts: int = 1) -> None:
-        """Return when the oldest message of one chat has failed so many times and waits."""
+        """Return when the oldest message of one chat has failed this many times and waits."""
         now = rfc3339(self.clock.now())
         list_due = partial(self.stores.outbox.list_due, "lark", APP.app_id, limit=9)
         async with asyncio.timeout(20):
@@ -127,7 +127,7 @@ class Outbox:
                 await self.sim.lark.changed_within(0.05)
 
     async def until_due(self, count: int) -> None:
-        """Return when so many chats have something left to be sent."""
+        """Return when this many chats have something left to send."""
         due = partial(self.stores.outbox.list_due, "lark", APP.app_id, now="9999", limit=99)
         async with asyncio.timeout(20):
             while len(await self.database.read(due)) != count:

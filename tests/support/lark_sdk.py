@@ -176,7 +176,7 @@ class Bot:
         return self.answer(said)
 
     def texts(self) -> list[str]:
-        """Return the texts of the messages heard."""
+        """Return the texts of the received messages."""
         return [
             json.loads(one["event"]["message"]["content"]).get("text", "")
             for one in self.heard

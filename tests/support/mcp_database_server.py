@@ -1,7 +1,7 @@
-"""An MCP server whose driver knows no proxy; standard library only.
+"""An MCP server whose driver has no proxy support; standard library only.
 
-Its arguments are addresses of PostgreSQL as HOST:PORT. It lists a tool for each, whose description
-is what the server at the address answers to a request for TLS: N, or the name of an error.
+Its arguments are PostgreSQL addresses as HOST:PORT. It lists one tool per address. The description
+of the tool is the server's answer to a TLS request: N, or the name of an error.
 """
 
 import json

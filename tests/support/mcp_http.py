@@ -54,9 +54,9 @@ async def serve_sdk() -> AsyncGenerator[str]:
 
 
 class LegacyServer:
-    """Speaks protocol 2025-11-25 with a session, and does what `mode` says at a call.
+    """Speaks protocol 2025-11-25 with a session, and handles calls as `mode` says.
 
-    `seen` are the headers of each request, by lower-case name.
+    `seen` holds the headers of each request, by lower-case name.
     """
 
     def __init__(self, mode: str = "") -> None:

@@ -84,7 +84,7 @@ def fail() -> str:
 
 
 class Trip(BaseModel):
-    """What is needed to book a trip."""
+    """Details required to book a trip."""
 
     city: str = Field(title="City", description="Where to.", min_length=2)
     seats: int = Field(ge=1, le=4)
@@ -113,7 +113,7 @@ def book(day: str, trip: Annotated[ElicitationResult[Trip], Resolve(ask_trip)]) 
 
 
 def ask_again(trip: Annotated[Trip, Resolve(ask_trip)]) -> Elicit[Confirmation]:
-    """Ask for a yes to what was chosen."""
+    """Ask for confirmation of the chosen trip."""
     return Elicit(f"Really {trip.city}?", Confirmation)
 
 

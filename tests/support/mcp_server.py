@@ -1,4 +1,4 @@
-"""A hostile MCP server over stdio. Its first argument names what it does; standard library only.
+"""A hostile MCP server over stdio. Its first argument selects the mode; standard library only.
 
 It speaks protocol 2025-11-25. `state` names a file that tests write and read.
 """
@@ -176,7 +176,7 @@ def ask(arguments: dict[str, Any]) -> str:
 
 
 def ping() -> None:
-    """Wait until the client has read what was sent before."""
+    """Wait until the client has read all earlier messages."""
     number = f"ping-{next(NUMBERS)}"
     ANSWERS[number] = queue.Queue()
     send({"id": number, "method": "ping"})
@@ -189,7 +189,7 @@ def task(status: str, **more: Any) -> dict[str, Any]:
 
 
 def handle_task(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Answer what clients ask of a task, which ends with its second look unless it hangs."""
+    """Answer requests about a task, which ends at the second `tasks/get` unless it hangs."""
     assert params["taskId"] == "task-1"
     match method:
         case "tasks/get" if has_noted("looked") and not has_noted("hangs"):
@@ -265,7 +265,7 @@ def repeat(text: str) -> None:
 
 
 def misbehave() -> None:
-    """Do at the start what the mode says."""
+    """Apply the start-up behaviour of the mode."""
     if MODE == "mute":
         wait(1_000)
     if MODE == "exits":

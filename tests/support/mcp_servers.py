@@ -30,7 +30,7 @@ def hostile_entry(mode: str, state: Path | None = None) -> dict[str, Any]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a state of another process, which tells nobody."""
+    """Poll until another process reaches a state."""
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0)

@@ -1,6 +1,6 @@
-"""A server with chosen answers per path, some of which are those of a model server.
+"""A server with configured answers per path, including answers of model servers.
 
-It answers what `internal.llm.addresses` asks of both wire formats, and keeps the heads of requests.
+It answers the requests of `internal.llm.addresses` for both wire formats and records request heads.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _COMPLETION = {
 
 
 class SiteAnswer(NamedTuple):
-    """An answer. A mapping or a list is sent as JSON, a text as it is."""
+    """An answer. A mapping or a list is sent as JSON, a text unchanged."""
 
     body: object = ""
     status: int = 200
@@ -42,7 +42,7 @@ class SiteAnswer(NamedTuple):
 
 
 class SiteRequest(NamedTuple):
-    """What came: the names of `headers` are in lower case."""
+    """A received request. The names in `headers` are in lower case."""
 
     method: str
     path: str
@@ -73,7 +73,7 @@ def model_server(
 ) -> Handler:
     """Return a model server whose paths start with `prefix`; "" as a key takes every key.
 
-    That of OpenAI's format answers requests with one short document.
+    A server of OpenAI's format answers requests with one short document.
     """
     lists, replies = {
         "openai": ("/models", "/chat/completions"),
@@ -99,7 +99,7 @@ def model_server(
 
 
 class ModelSite:
-    """A running server. `requests` are those that came, in order."""
+    """A running server. `requests` holds the received requests in order."""
 
     def __init__(self, handler: Handler, host: str = "127.0.0.1") -> None:
         self.handler, self._host = handler, host

@@ -1,9 +1,8 @@
-"""A local Chat Completions API with scripted replies: the wire format, its checks, its faults.
+"""A local Chat Completions API with scripted replies: wire format, request checks and faults.
 
-How it is scripted and started is said in `scripted.py`; as a process it is
-``python -m tests.support.openai_server``. The rules are those of OpenAI's API reference and,
-where `Manners` say so, of the others who speak the format. Stricter than any real server, it takes
-no field that it does not know.
+`scripted_model.py` describes scripts and start; ``python -m tests.support.openai_server`` starts a
+process. The rules come from OpenAI's API reference and, depending on `Manners`, from other servers
+of the same format. Stricter than any real server, it rejects unknown fields.
 
 A reply's `quirks`: `no_done`, `no_usage`, `reasoning` (the other name of that field), `no_ids`,
 `same_ids`, `no_index`, `same_index`, `names_again`, `objects` (arguments that are not text),
@@ -59,11 +58,11 @@ _IMAGE = re.compile(r"^data:image/(png|jpeg|gif|webp);base64,(.*)$", re.DOTALL)
 
 
 class Manners(msgspec.Struct, frozen=True):
-    """What a server insists on: the name of the limit, thoughts given back, no effort with tools,
-    its own temperature, no `stream_options`, no `tool_choice`, no key, the header of the
-    key, further fields.
+    """Requirements of a server: the name of the limit, returned thoughts, no effort with tools,
+    its own temperature, no `stream_options`, no `tool_choice`, no key, the header of the key, and
+    further fields.
 
-    `opaque`: it takes its opaque fields back.
+    `opaque`: the server accepts its own opaque fields in later requests.
     """
 
     limit: Literal["max_tokens", "max_completion_tokens", ""] = ""

@@ -73,7 +73,7 @@ require("node:readline").createInterface({input: process.stdin}).on("line", (lin
 
 
 class PackageIndex:
-    """What an index offers, and what it was asked for."""
+    """A package index with its offered packages and the requests that it received."""
 
     def __init__(self) -> None:
         self.url = ""

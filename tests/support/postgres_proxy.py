@@ -9,7 +9,7 @@ _COMMIT = b"Q\x00\x00\x00\x0bcommit\x00"  # https://www.postgresql.org/docs/curr
 
 
 class Cut(Enum):
-    """Where the connection of the next commit is cut."""
+    """The point at which the connection of the next commit is cut."""
 
     BEFORE_COMMIT = "the server does not get it"
     BEFORE_REPLY = "the server commits, and its reply is lost"

@@ -1,4 +1,4 @@
-"""Processes that need not be children: waiting for their end, and what they were given."""
+"""Processes that need not be children: waiting for their end, and their inherited descriptors."""
 
 import asyncio
 import os

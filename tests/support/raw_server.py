@@ -18,8 +18,8 @@ def response(body: bytes = b"ok", *headers: str, status: int = 200) -> bytes:
 class RawServer:
     """Gives one of `answers` to each request, the last one again and again.
 
-    `requests` are those received, `connections` counts the connections, and `left` is set once a
-    client closed one. An answer that ends with `CLOSE` as its own item closes the connection.
+    `requests` holds the received requests, `connections` counts the connections, and `left` is set
+    once a client closed one. An answer with `CLOSE` as its last item closes the connection.
     """
 
     def __init__(self, answers: Sequence[Sequence[bytes] | bytes]) -> None:

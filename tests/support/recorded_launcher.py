@@ -1,4 +1,4 @@
-"""Start Larkspur under a recorder of what it runs, connects to, imports and changes.
+"""Start Larkspur under a recorder of its processes, connections, imports and file changes.
 
 `python -m tests.support.recorded_launcher LOG_FILE ARGUMENT…` runs `larkspur ARGUMENT…`. LOG_FILE
 gets a JSON line `[kind, text]` for each event. The kinds are `run` (the arguments of a process),

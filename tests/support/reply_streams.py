@@ -45,7 +45,7 @@ def letters(rows: list[str]) -> str:
 
 
 def check_rows_of_one_render(parts: list[str], sizes: list[int], width: int) -> None:
-    """Assert that the printed rows are those of one render of the whole text."""
+    """Assert that streamed rows equal the rows of one render of the whole text."""
     text, stream, printed = "\n\n".join(parts), BlockStream(UNICODE), list[str]()
     for piece in split(text, sizes):
         stream.text += piece

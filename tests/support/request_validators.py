@@ -1,8 +1,8 @@
-"""What the APIs of model providers accept, as far as they say so: each validator is one of them.
+"""Validators of requests for the APIs of model providers, one per provider, as documented.
 
-A validator takes the parsed body of a request and raises `Refusal` with the words of the server
-where it would answer 400. The rules that all servers of one wire format share are those of
-`openai_server` and `anthropic_server`, which take no field that they do not know.
+A validator takes the parsed body of a request. Where the server would answer 400, it raises
+`Refusal` with the server's message. The rules shared by all servers of a wire format are in
+`openai_server` and `anthropic_server`, which reject unknown fields.
 """
 
 import copy
@@ -32,7 +32,7 @@ def check_openai(body: Body) -> None:
 def check_anthropic(body: Body) -> None:
     """Anthropic. https://platform.claude.com/docs/en/api/messages
 
-    A signature is the one that `anthropic_server` gave.
+    A signature must be one from `anthropic_server`.
     """
     anthropic_server.check_request(_ANTHROPIC_HEADERS, body)
     last = body["messages"][-1]
@@ -230,7 +230,7 @@ def _check_chat(
     call_fields: Collection[str] = (),
     message_fields: Collection[str] = (),
 ) -> None:
-    """Check what all servers of Chat Completions check, and no fields but the known ones."""
+    """Apply the checks common to all servers of Chat Completions, and reject unknown fields."""
     plain = copy.deepcopy(dict(body))
     for message in plain["messages"]:
         for name in message_fields if message["role"] == "assistant" else ():

@@ -119,7 +119,7 @@ def _nginx(
     if more:
         text = replaced(text, r"# server 127\.0\.0\.1:8421", f"server 127.0.0.1:{more[0]}")
     text = replaced(text, r"listen 443 ", f"listen 127.0.0.1:{site.port} ")
-    text = replaced(text, r"listen 80;", f"listen unix:{site.folder}/http;")
+    text = replaced(text, r"listen 80;", f"listen 127.0.0.1:{free_port()};")
     text = replaced(
         text, r"/etc/ssl/larkspur/fullchain\.pem", str(site.authority.server.certificate)
     )

@@ -1,4 +1,4 @@
-"""Sandboxes as parameters of tests, each with what it needs of the machine."""
+"""Sandboxes as test parameters, each with its requirements on the machine."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,7 @@
 """Scripts run in processes of their own, which are forked from one interpreter.
 
 Starting an interpreter and its imports takes many times as long as a fork. The interpreter is
-isolated (`-I`) and runs no script itself, so no script sees what another one did.
+isolated (`-I`) and runs no script itself, so no script sees the effects of another one.
 """
 
 import json

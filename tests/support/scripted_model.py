@@ -1,4 +1,4 @@
-"""Scripted model servers: what all of them share, whatever wire format they speak.
+"""Scripted model servers: the part shared by all wire formats.
 
 In process::
 
@@ -6,12 +6,12 @@ In process::
         ...  # server.base_url, server.requests, await server.until_open(1)
 
 As a process: ``python -m tests.support.anthropic_server --port 0 --script FILE.json`` prints its
-address as one line. FILE holds a list of replies. Each may have a ``when``; the first whose
-``when`` fits answers, and nothing is consumed, so that a resumed run that repeats a request gets
-the same reply, byte for byte, also from a restarted server. ``GET /_fake`` tells what was asked,
-``POST /_fake/release/NAME`` lets replies go that ``hold`` waits for.
+address as one line. FILE holds a list of replies. Each may have a ``when``; the first reply whose
+``when`` matches answers, and nothing is consumed, so that a resumed run that repeats a request gets
+the same reply, byte for byte, also from a restarted server. ``GET /_fake`` returns the received
+requests, ``POST /_fake/release/NAME`` releases replies that wait for this ``hold``.
 
-A script is a list of replies used up in order, or `Rules`, or a function of the parsed request.
+A script is a list of replies used up in order, `Rules`, or a function of the parsed request.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes wrong instead of, or in the middle of, a reply.
+    """A fault that replaces or interrupts a reply.
 
     - `status`: an error response with `status`, `error`, `message`, `retry_after`, `location`, or
       with `body` as it stands.
@@ -57,8 +57,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       `after_pieces` deltas; the connection stays open.
     - `drop`: the connection closes without an answer.
 
-    It strikes the first `times` requests that its reply would have answered, always when None. In a
-    list a fault without `times` strikes once and uses the reply up.
+    It applies to the first `times` requests that its reply would have answered, and to all of them
+    if None. In a list, a fault without `times` applies once and uses the reply up.
     """
 
     kind: Literal[
@@ -84,11 +84,11 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a rule looks at.
+    """Condition of a rule.
 
-    `last_user` is part of the last user message that has words and no results, `results` the number
-    of tool results after that message, `all_results` that of the whole request, `last_result` part
-    of the last tool result, `last_text` part of the very last words, `model` the model's name.
+    `last_user` is part of the last user message with text and without results, `results` the number
+    of tool results after that message, `all_results` the number in the whole request, `last_result`
+    part of the last tool result, `last_text` part of the very last text, `model` the model's name.
     """
 
     last_user: str | None = None
@@ -151,7 +151,7 @@ Script = Sequence[Reply] | Rules | Callable[[dict[str, Any]], Reply]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What rules may look at, taken out of one request."""
+    """Values of one request that rules compare with."""
 
     last_user: str = ""
     results: int = 0
@@ -218,7 +218,7 @@ class ScriptedServer(ABC):
     path: ClassVar[str]
     id_header: ClassVar[str]
     delta_mark: ClassVar[bytes]
-    """What only the event of a text delta holds."""
+    """Bytes that occur only in the event of a text delta."""
 
     @abstractmethod
     def check(self, headers: Mapping[str, str], body: Any, api_key: str | None) -> None:
@@ -226,7 +226,7 @@ class ScriptedServer(ABC):
 
     @abstractmethod
     def seen(self, body: Mapping[str, Any]) -> Seen:
-        """Return what rules look at."""
+        """Return the values of a request that rules compare with."""
 
     @abstractmethod
     def answer(self, reply: Reply, body: Mapping[str, Any], raw: bytes) -> Answer:
@@ -507,7 +507,7 @@ class ScriptedServer(ABC):
 
 
 class _Counted:
-    """Counts a request for as long as it is being answered."""
+    """Counts a request until its answer is complete."""
 
     def __init__(self, count: Callable[[int], Awaitable[None]]) -> None:
         self._count = count

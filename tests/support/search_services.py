@@ -24,10 +24,10 @@ Hit = Mapping[str, str]
 
 @dataclass(frozen=True)
 class SearchService:
-    """How a provider speaks HTTP.
+    """HTTP protocol of a search provider.
 
-    `item` and `response` make its JSON of a result and of a list of results. `parameters` are those
-    of a search for "task groups" with limit 3 within a week on docs.example.org.
+    `item` and `response` build its JSON for a result and for a list of results. `parameters` is the
+    request for a search for "task groups" with limit 3 within a week on docs.example.org.
     """
 
     path: str

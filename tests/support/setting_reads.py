@@ -1,4 +1,4 @@
-"""Which fields of the settings a program reads, found by the types of its expressions."""
+"""Fields of the settings that a program reads, found by the types of its expressions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ class Leaf(NamedTuple):
 def leaves(
     section: type[BaseModel], path: str = "", fields: tuple[Attribute, ...] = ()
 ) -> Iterator[Leaf]:
-    """Yield all leaves of a section, also those of the items of lists and mappings."""
+    """Yield all leaves of a section, including the leaves inside list and mapping items."""
     for name, field in section.model_fields.items():
         here = f"{path}.{name}".lstrip("."), (*fields, _declared(section, name))
         inner = list(_sections(field.annotation))

@@ -22,7 +22,7 @@ def write_skill(
 
 
 def skill_reviews(home: Path) -> PinnedSkillReviews:
-    """Return the reviews of the skills of a home folder; those in `shipped` need none."""
+    """Return the reviews of the skills of a home folder; skills in `shipped` need none."""
     pins = SkillPins(home)
     places = [SkillPlace(home / "skills", "own"), SkillPlace(home / "shipped", "shipped")]
     return PinnedSkillReviews(SkillLibrary(places, pinned=pins.get), pins, TOOL_SPECS)

@@ -39,7 +39,7 @@ def _of_generic(kind: Any) -> Any:
 
 
 def smallest(value: msgspec.Struct) -> msgspec.Struct:
-    """Return a struct with only those fields that it must have."""
+    """Return a struct with its required fields only."""
     fields = msgspec.structs.fields(type(value))
     return type(value)(**{each.name: getattr(value, each.name) for each in fields if each.required})
 

@@ -101,7 +101,7 @@ class TerminalProcess:
 
     def type(self, text: str) -> None:
         """Press keys, waiting while the process does not read them."""
-        data = text.encode()
+        data = memoryview(text.encode())  # its rest is not copied for each part
         while data:
             select.select([], [self.master], [])
             data = data[os.write(self.master, data[:1024]) :]

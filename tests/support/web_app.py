@@ -53,7 +53,7 @@ DEFAULT_TIMEOUTS = WebTimeouts()
 
 @dataclass
 class IdleDispatcher:
-    """A dispatcher that starts nothing and records what is requested."""
+    """A dispatcher that starts nothing and records requests."""
 
     cancelled: list[tuple[RunId, RunExit]] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ def defaults() -> TaskDefaults:
 
 
 class Backend(NamedTuple):
-    """What a web server is built from, with a database and without a coordinator."""
+    """Dependencies of a web server: with a database, without a coordinator."""
 
     services: WebServices
     database: Database

@@ -1,10 +1,10 @@
-"""Web pages of five kinds, each with the strings that a reader wants and those of its frame."""
+"""Web pages of five kinds, each with the strings to keep and the strings to leave out."""
 
 from typing import NamedTuple
 
 
 class WebPage(NamedTuple):
-    """A page. `wanted` are strings of its Markdown, `noise` those that must be left out."""
+    """A page. `wanted` are strings of its Markdown, `noise` strings that must be left out."""
 
     html: str
     wanted: tuple[str, ...]

@@ -12,7 +12,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.channels.mcp.server import McpServer
 from internal.channels.web.auth import Logins
 from internal.channels.web.services import WebServices
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply as ModelReply
 from tests.support.anthropic_server import Rules
 from tests.support.http_client import HttpClient, Reply
@@ -68,7 +68,7 @@ async def open_working_web_app(
 ) -> AsyncGenerator[WorkingWebApp]:
     """Serve a gateway with a scripted model on the data of `home`."""
     async with (
-        core(home, script, environ) as here,
+        open_agent(home, script, environ) as here,
         serve_gateway(here, home, **settings) as (services, client),
     ):
         yield WorkingWebApp(here, services, client)

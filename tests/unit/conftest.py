@@ -42,7 +42,7 @@ _FOLDER = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to CI what the twins on PostgreSQL repeat: logic above the stores."""
+    """Leave to CI the PostgreSQL twins of tests of the logic above the stores."""
     for item in items:
         if is_postgres_twin(item) and not any(
             item.path.is_relative_to(_FOLDER / name) for name in TWINS

@@ -27,14 +27,14 @@ COMMAND = re.compile(
     r"|(?:uv|poetry|pdm) add)\b([^\n`|;&#()]*)"
 )
 RUNS = re.compile(r"uvx|(?:uv tool|pipx) run")
-"""What installs a distribution to run a command: only options name the former, if there are any."""
+"""Commands that install a distribution to run a command; only options name the distribution."""
 LIST = re.compile(r"""["'],\s*["']""")
 
 
 def wrong_names(text: str) -> Iterator[str]:
-    """Yield what a text installs under the name of the product, apart from our wheel.
+    """Yield the names under which a text installs the product, apart from our wheel.
 
-    Commands may continue on the next line and be lists of words in a program.
+    Commands may continue on the next line, or be lists of words in a program.
     """
     if "larkspur" not in text.lower():
         return
@@ -42,7 +42,7 @@ def wrong_names(text: str) -> Iterator[str]:
         if name != PROJECT["name"] or not are_known(extras):
             yield f"{name}[{extras}]"
     joined = re.sub(r"\\\n\s*", " ", text)
-    # what closes a list of words or a sentence is no part of the last word
+    # the end of a list of words or of a sentence is no part of the last word
     joined = re.sub(r"(?<=[\"'])\](?!\w)|[.,:](?=\s|$)", " ", LIST.sub(" ", joined))
     for command, words in COMMAND.findall(re.sub("[\"']", "", joined)):
         for word in distributions(command, words.split()):

@@ -66,6 +66,9 @@ EXPOSED_HEADERS = (
 )
 """Response headers that pages of allowed origins can read."""
 LINGER_TIMEOUT_SECONDS = 2.0
+"""How long a refusal waits for the rest of the request's body."""
+MAX_BYTES_BEFORE_REFUSAL = 65_536
+"""The largest body that is read, and discarded, before a refusal is sent."""
 CONTENT_TOO_LARGE = 413
 
 _NO_STORE = (b"cache-control", b"no-store")
@@ -102,13 +105,14 @@ class RequestMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         context = RequestContext(scope, secrets.token_hex(8), self._is_public(scope["path"]))
+        body = RequestBody(context, receive)
         if self._cors is not None and context.headers(b"origin"):
             send = partial(self._cors.send, send=send, request_headers=Headers(scope=scope))
         sender = ResponseSender(send, context.request_id)
         scope[CONTEXT_KEY], scope[SENDER_KEY] = context, sender
         started = self._monotonic()
         try:
-            await self._serve(context, receive, sender)
+            await self._serve(context, body, sender)
         except ClientDisconnected:
             pass
         except Exception as error:  # the outer loop of the channel: every error gets a response
@@ -119,7 +123,7 @@ class RequestMiddleware:
                 _log.exception("request failed", extra={"request_id": context.request_id})
             if sender.status:
                 raise  # the response has started: the server closes the connection
-            await self._send_error(http_error, context, receive, sender)
+            await self._send_error(http_error, context, body, sender)
         finally:
             self._log_request(context, sender.status, started)
 
@@ -153,27 +157,22 @@ class RequestMiddleware:
         raise HttpError(403, "foreign_origin", text)
 
     async def _send_error(
-        self, error: HttpError, context: RequestContext, receive: Receive, sender: "ResponseSender"
+        self,
+        error: HttpError,
+        context: RequestContext,
+        body: "RequestBody",
+        sender: "ResponseSender",
     ) -> None:
+        if "connection" not in error.headers:
+            await body.discard_small()
         response = error_response(error, context.request_id, context.scope["path"])
         head = {"type": "http.response.start", "status": error.status}
         await sender({**head, "headers": response.raw_headers})
-        body = {"type": "http.response.body", "body": bytes(response.body), "more_body": True}
-        await sender(body)
+        text = bytes(response.body)
+        await sender({"type": "http.response.body", "body": text, "more_body": True})
         if error.status == CONTENT_TOO_LARGE:
-            await self._discard_body(receive)
+            await body.discard(self._max_body_bytes)
         await sender({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _discard_body(self, receive: Receive) -> None:
-        """Read on briefly: a client that still sends when the socket closes sees no response."""
-        left = self._max_body_bytes
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_TIMEOUT_SECONDS):
-                while left > 0:
-                    message = await receive()
-                    left -= len(message.get("body", b""))
-                    if not message.get("more_body", False):
-                        return
 
     def _log_request(self, context: RequestContext, status: int, started: float) -> None:
         if _log.isEnabledFor(logging.DEBUG):
@@ -185,6 +184,47 @@ class RequestMiddleware:
                 "ms": round((self._monotonic() - started) * 1000),
             }
             _log.debug("request", extra=fields)
+
+
+class RequestBody:
+    """Receives a request, and discards what was not read of its body.
+
+    A client that still sends its body when the refusal comes may not see it: one that the server
+    closes the connection of, or one behind Caddy, which gives up the response for the request.
+    """
+
+    def __init__(self, context: RequestContext, receive: Receive) -> None:
+        size = _announced_bytes(context)
+        self._receive = receive
+        self._is_read = size == 0
+        # a client that expects 100 sends the body only when it is asked for it
+        self._is_small = size <= MAX_BYTES_BEFORE_REFUSAL and not context.headers(b"expect")
+
+    async def __call__(self) -> Message:
+        """Receive an ASGI message."""
+        message = await self._receive()
+        self._is_read = self._is_read or not message.get("more_body", False)
+        return message
+
+    async def discard_small(self) -> None:
+        """Read a small body briefly, unless it was read."""
+        if self._is_small:
+            await self.discard(MAX_BYTES_BEFORE_REFUSAL)
+
+    async def discard(self, max_bytes: int) -> None:
+        """Read on briefly, up to about `max_bytes`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_TIMEOUT_SECONDS):
+                while max_bytes > 0 and not self._is_read:
+                    max_bytes -= len((await self()).get("body", b""))
+
+
+def _announced_bytes(context: RequestContext) -> int:
+    """Return the size of a body; 1 if its end is not known, or its size is not valid."""
+    if context.headers(b"transfer-encoding"):
+        return 1
+    length = next(iter(context.headers(b"content-length")), b"0")
+    return int(length) if length.isdigit() else 1
 
 
 class ResponseSender:

@@ -7,7 +7,7 @@ import pytest
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply
 from tests.support.sandboxes import sandbox_params
 
@@ -40,7 +40,7 @@ async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
         Reply(text="second over"),
     ]
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("serve", workspace=str(workspace))
         events = await here.end_of(made)
         results = [e["payload"] for e in events if e["event"] == "workflow.tool.completed"]
@@ -56,7 +56,7 @@ async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
 
 async def test_background_commands_end_with_a_stopped_run(home: Path, tmp_path: Path) -> None:
     script = [background("echo up; exec sleep 600"), Reply(hang=True)]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("serve", workspace=str(tmp_path))
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.completed")
         await here.model.until_asked(2)
@@ -70,13 +70,13 @@ async def test_a_run_that_waits_keeps_its_commands_and_another_process_says_they
     home: Path, tmp_path: Path
 ) -> None:
     asks = Reply(calls=[Call("request_user", {"question": "Which colour?"})])
-    async with core(home, [background("exec sleep 600"), asks], NO_GATES) as here:
+    async with open_agent(home, [background("exec sleep 600"), asks], NO_GATES) as here:
         made = await here.submit("serve", workspace=str(tmp_path))
         question = await here.asked(made)
         (command,) = here.services.commands.of_session(made.session_id)
         assert command.ended is None
     look = Reply(calls=[Call("shell_output", {"id": command.id})])
-    async with core(home, [look, Reply(text="over")], NO_GATES) as here:
+    async with open_agent(home, [look, Reply(text="over")], NO_GATES) as here:
         await here.answer(question["question_id"], "text", "red")
         events = await here.end_of(made)
         results = [e["payload"] for e in events if e["event"] == "workflow.tool.completed"]

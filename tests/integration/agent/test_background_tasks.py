@@ -1,4 +1,4 @@
-"""Background tasks of a gateway after failures of its database: they go on, and health tells."""
+"""Background tasks of a gateway after database failures: they continue, and health reports them."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import Health
 from internal.config.loader import load
 from internal.settings.chat import ChatAccess, ChatChannelSettings
-from internal.storage.sqlite.database import SqliteDatabase
 from larkspur.health import ProcessHealth
 from larkspur.services import open_terminal
-from tests.support.agent_app import Core, core, plain_gateway
+from tests.support.agent_app import Core, open_agent, plain_gateway
+from tests.support.agent_tasks import limit
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_services import EchoChat, eventually, open_channel
 from tests.support.database_files import execute
@@ -70,7 +70,7 @@ async def test_a_failing_task_shows_in_health_and_goes_on(
 ) -> None:
     service, file = EchoChat(), home / "larkspur.db"
     async with (
-        core(home, HELLO) as here,
+        open_agent(home, HELLO) as here,
         open_channel(service, here, SETTINGS) as channel,
         aclosing(here.services.gateway.watch(None, None)) as reader,
     ):
@@ -93,7 +93,7 @@ async def test_an_unforeseen_error_degrades_health_and_is_logged(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service, file = EchoChat(), home / "larkspur.db"
-    async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
+    async with open_agent(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
         made = await here.submit("hello")
         await here.end_of(made)
         execute(
@@ -114,7 +114,7 @@ async def test_an_unforeseen_error_degrades_health_and_is_logged(
 
 async def test_readers_get_the_events_of_other_processes_after_a_failure(home: Path) -> None:
     file = home / "larkspur.db"
-    async with core(home, HELLO) as here:
+    async with open_agent(home, HELLO) as here:
         environ = {"LARKSPUR_HOME": str(home), "LARKSPUR_LLM__PROVIDER": "offline"}
         first = await here.submit("first")
         await here.end_of(first)
@@ -144,15 +144,8 @@ def tasks_in(batch: list[StreamItem]) -> list[str]:
     return [str(envelope["payload"].get("task")) for envelope in envelopes]
 
 
-def limit(here: Core, pages: int) -> None:
-    """Limit the size of the database, as a full disk does."""
-    database = here.services.database
-    assert isinstance(database, SqliteDatabase)
-    database._writer._connection.execute(f"pragma max_page_count = {pages}")
-
-
 async def test_a_full_disk_shows_at_once_and_its_end_too(home: Path) -> None:
-    async with core(home, HELLO) as here:
+    async with open_agent(home, HELLO) as here:
         limit(here, 1)
         health = await report(here)
         while health.database.ok:  # again if a write of the gateway that needed no page succeeded
@@ -175,7 +168,7 @@ async def test_waiting_replies_and_dead_letters_degrade_health(home: Path) -> No
         " 'echo', 'test', 'c', '', '', '', '{}', 3,"
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '10 minutes'), '2026', '9', '', '', '', ''"
     )
-    async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
+    async with open_agent(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
         assert (await report(here, channel)).status == "ok"
         for status, detail in (
             ("pending", "1 message has waited for over a minute"),
@@ -200,7 +193,7 @@ class CountingReads(DatabaseWrapper):
 
 
 async def test_all_who_ask_for_the_health_at_once_get_the_same_report(home: Path) -> None:
-    async with core(home, HELLO) as here:
+    async with open_agent(home, HELLO) as here:
         database = CountingReads(here.services.database)
         health = ProcessHealth(msgspec.structs.replace(here.services, database=database), ())
         await health.report()

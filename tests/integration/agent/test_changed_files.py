@@ -6,7 +6,7 @@ import pytest
 
 from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -33,7 +33,7 @@ async def test_files_of_tools_and_commands_are_listed_and_undone(home: Path, fol
             Reply(calls=[look], when=When(last_user="look")),
         ]
     )
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         made = await here.submit("work", workspace=str(folder))
         events = await here.end_of(made)
         changed = [each["payload"] for each in events if each["event"] == EVENT]

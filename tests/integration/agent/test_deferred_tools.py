@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.permissions.modes import Mode
-from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.deferred_tools import MAX_TOOLS
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
 from internal.agent.domain.text import text_tokens
-from internal.mcp.definition_files import DefinitionFiles
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.deferred_tools import accept, define
 from tests.support.gateway_process import running_gateway
-from tests.support.mcp_servers import hostile_entry, until
+from tests.support.mcp_servers import until
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, ScriptedServer, When
 
@@ -26,18 +25,6 @@ MAX_GROWTH = 2_000
 TOOL = "mcp__many__tool_17"
 USE = Call("use_tool", {"name": TOOL, "arguments": {"day": "Monday"}})
 FIND = Call("find_tools", {"query": "herons of lake 17", "limit": 1})
-
-
-def define(
-    home: Path, name: str = "many", mode: str = "catalogue", state: Path | None = None
-) -> None:
-    DefinitionFiles(home, {}, lambda value, _where: value).add(name, hostile_entry(mode, state))
-
-
-async def accept(here: Core, name: str = "many") -> None:
-    reviews = here.services.gateway.mcp
-    report = await reviews.review(name, LOCAL_OWNER, start=True)
-    await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)
 
 
 async def go(here: Core, work: Path, mode: Mode = Mode.ALL, **more: Any) -> list[dict[str, Any]]:
@@ -51,7 +38,7 @@ def payloads(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def fixed_part(request: dict[str, Any]) -> str:
-    """Return the system prompt and the tools of a request as they are sent, in either format."""
+    """Return the system prompt and the tools of a sent request, in either format."""
     system = [each for each in request["messages"] if each["role"] == "system"]
     return json.dumps([request.get("system", system), request["tools"]], ensure_ascii=False)
 
@@ -95,7 +82,7 @@ async def test_207_tools_are_found_used_and_approved_under_their_own_names(
     model, environ = scripted(provider, script)
     async with model:
         address = {"OPENAI_BASE_URL": model.base_url} if provider == "openai" else {}
-        async with core(home, [], {**environ, **address}, model) as here:
+        async with open_agent(home, [], {**environ, **address}, model) as here:
             await go(here, work)
             define(home)
             await accept(here)
@@ -143,7 +130,7 @@ async def test_a_call_in_the_text_is_one_once_its_tool_was_found(home: Path, wor
     model, environ = scripted("openai", [*script, Reply("done again")])
     async with (
         model,
-        core(home, [], {**environ, "OPENAI_BASE_URL": model.base_url}, model) as here,
+        open_agent(home, [], {**environ, "OPENAI_BASE_URL": model.base_url}, model) as here,
     ):
         define(home)
         await accept(here)
@@ -164,7 +151,7 @@ async def test_a_call_in_the_text_is_one_once_its_tool_was_found(home: Path, wor
 async def test_a_few_tools_and_a_larger_share_are_listed_in_full(home: Path, work: Path) -> None:
     define(home, "few", "plain")
     share = {**NO_GATES, "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "1"}
-    async with core(home, [Reply("done")], share) as here:
+    async with open_agent(home, [Reply("done")], share) as here:
         await accept(here, "few")
         events = await go(here, work)
         names = tool_names(here.model.requests[0])
@@ -173,13 +160,13 @@ async def test_a_few_tools_and_a_larger_share_are_listed_in_full(home: Path, wor
     assert "mcp__few__echo" in names
     assert "use_tool" not in names
     define(home)  # with 207 more, there are more than providers take
-    async with core(home, [Reply("done")], share) as here:
+    async with open_agent(home, [Reply("done")], share) as here:
         await accept(here)
         await go(here, work)
         assert len(tool_names(here.model.requests[0])) <= MAX_TOOLS
         assert "use_tool" in tool_names(here.model.requests[0])
     none = {**NO_GATES, "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "0"}
-    async with core(home, [Reply("done")], none) as here:
+    async with open_agent(home, [Reply("done")], none) as here:
         await go(here, work)
         assert not any(name.startswith("mcp__") for name in tool_names(here.model.requests[0]))
 
@@ -191,7 +178,7 @@ async def test_a_profile_limits_what_is_found_and_used(home: Path, work: Path) -
     (home / "profiles" / "few.yaml").write_text("tools: [read_file, mcp__few]\n")
     script = [Reply(calls=[FIND]), Reply(calls=[USE]), Reply("done")]
     environ = {**NO_GATES, "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "0"}
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         await accept(here)
         await accept(here, "few")
         made = await here.submit("go", profile="few", workspace=str(work))
@@ -217,7 +204,7 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
     home: Path, work: Path, environ: dict[str, str]
 ) -> None:
     define(home)
-    async with core(home, [], NO_GATES) as here:
+    async with open_agent(home, [], NO_GATES) as here:
         await accept(here)
     rules = Rules(
         [
@@ -255,7 +242,7 @@ async def test_a_used_tool_that_kill_9_interrupts_is_not_called_again(
     state = home / "state"
     share = {"LARKSPUR_MCP__MAX_SCHEMA_SHARE": "0"}
     define(home, "few", "plain", state)
-    async with core(home, [], {**NO_GATES, **share}) as here:
+    async with open_agent(home, [], {**NO_GATES, **share}) as here:
         await accept(here, "few")
     hang, echo = "mcp__few__hang", "mcp__few__echo"
     rules = Rules(

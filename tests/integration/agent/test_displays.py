@@ -1,7 +1,7 @@
-"""What each event declares about where it is shown, compared with what a real run shows.
+"""Declared displays of each event, compared with the output of a real run.
 
-The events of a run are given to the code of each display once with and once without those of a
-kind. What the display shows differs if, and only if, the event says that it is shown there.
+The code of each display gets the events of a run, once with and once without the events of a kind.
+The output differs if, and only if, the event declares this display.
 """
 
 import json
@@ -25,7 +25,7 @@ from internal.channels.cli.task_request import Ids
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.chat import ChatTexts
 from tests import ROOT
-from tests.support.agent_app import core, plan
+from tests.support.agent_app import open_agent, plan
 from tests.support.scripted_model import Call, Reply, Rules, When
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 WEB = ROOT / "web"
 ROLLDOWN = WEB / "node_modules/.bin/rolldown"
 IN_REPLIES = {"workflow.input.received", "workflow.files.changed", "workflow.question.asked"}
-"""What a chat shows with the reply, or as a message of its own, in place of the progress."""
+"""Events that a chat shows with the reply, or as a message of its own, not as progress."""
 
 Log = Sequence[dict[str, Any]]
 DECLARED = {event.name: event for event in EVENTS}
@@ -71,7 +71,7 @@ RULES = [
 
 async def played(home: Path) -> list[dict[str, Any]]:
     """Return the events of a run with all sorts of calls, and of one that is stopped."""
-    async with core(home, Rules(RULES), {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, Rules(RULES), {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("start")
         asked = await here.until(made.session_id, is_question)
         await here.answer(asked[-1]["payload"]["question_id"], "text", "red")
@@ -98,7 +98,7 @@ def encoded(event: dict[str, Any]) -> bytes:
 
 
 def distinct(shown: Iterator[str]) -> list[str]:
-    """Return what was shown, each thing once in a row."""
+    """Return the displayed texts, with repetitions in a row removed."""
     found: list[str] = []
     for each in shown:
         if not found or found[-1] != each:
@@ -123,7 +123,7 @@ def terminal(log: Log) -> Iterator[str]:
 
 
 def one_shot(log: Log) -> Iterator[str]:
-    """What `-p` prints of each run, whose person answers its questions elsewhere."""
+    """Yield the output of `-p` for each run, whose person answers its questions elsewhere."""
     for first in outermost_runs(log).values():
         ids = Ids(first["session_id"], first["task_id"], first["run_id"])
         for output in ("text", "json"):
@@ -145,7 +145,7 @@ def stream(log: Log) -> Iterator[str]:
 
 
 def chat(log: Log) -> Iterator[str]:
-    """What the progress of each run in a chat shows; replies have tests of their own."""
+    """Yield the progress of each run in a chat; replies have tests of their own."""
     phrases = ChatTexts("en").phrases_for("start")
     for root in outermost_runs(log):
         progress, subtasks = RunProgress(), SubtaskStates(RunId(root))

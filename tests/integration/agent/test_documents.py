@@ -1,4 +1,4 @@
-"""What a model receives when it reads documents and pictures, down to the wire."""
+"""Documents and pictures as received by a model, down to the wire."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.support import documents
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.documents import slide_text, word_paragraph
 from tests.support.http_site import HttpSite
 from tests.support.openai_server import ScriptedOpenAI
@@ -98,7 +98,7 @@ async def test_the_model_receives_the_text_of_a_document(
     home: Path, tmp_path: Path, name: str, content: bytes, first_line: str, text: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    async with core(home, script(name), NO_GATES) as here:
+    async with open_agent(home, script(name), NO_GATES) as here:
         await here.end_of(await here.submit("read it", workspace=str(tmp_path)))
         result = tool_result(here.model.requests[-1])
         shown = json.dumps(result["content"], ensure_ascii=False)
@@ -128,7 +128,7 @@ async def test_documents_and_web_pages_are_read_where_commands_are_isolated(
             Reply(calls=[Call("web_fetch", {"url": url})]),
             Reply(text="done"),
         ]
-        async with core(home, replies, environ) as here:
+        async with open_agent(home, replies, environ) as here:
             await here.end_of(await here.submit("read it", workspace=str(tmp_path)))
             document, page = (str(tool_result(r)["content"]) for r in here.model.requests[-2:])
     assert "Revenue 120" in document
@@ -143,7 +143,7 @@ async def test_the_model_reads_on_where_the_text_ended(home: Path, tmp_path: Pat
         Reply(calls=[Call("read_file", {"path": "a.xlsx", "offset": 29_001})]),
         Reply(text="done"),
     ]
-    async with core(home, replies, NO_GATES) as here:
+    async with open_agent(home, replies, NO_GATES) as here:
         await here.end_of(await here.submit("read it", workspace=str(tmp_path)))
         first, second = (str(tool_result(r)["content"]) for r in here.model.requests[-2:])
         assert "characters 1 to 29,000 of" in first
@@ -155,7 +155,7 @@ async def test_the_model_reads_on_where_the_text_ended(home: Path, tmp_path: Pat
 async def test_the_model_sees_a_picture_natively(home: Path, tmp_path: Path) -> None:
     content = documents.picture("PNG", (20, 10))
     (tmp_path / "chart.png").write_bytes(content)
-    async with core(home, script("chart.png"), NO_GATES) as here:
+    async with open_agent(home, script("chart.png"), NO_GATES) as here:
         await here.end_of(await here.submit("look", workspace=str(tmp_path)))
         blocks = tool_result(here.model.requests[-1])["content"]
         texts = [block["text"] for block in blocks if block["type"] == "text"]
@@ -167,7 +167,7 @@ async def test_the_model_sees_a_picture_natively(home: Path, tmp_path: Path) -> 
 
 async def test_a_large_picture_is_scaled_before_it_is_sent(home: Path, tmp_path: Path) -> None:
     (tmp_path / "photo.tiff").write_bytes(documents.picture("TIFF", (4_000, 1_000)))
-    async with core(home, script("photo.tiff"), NO_GATES) as here:
+    async with open_agent(home, script("photo.tiff"), NO_GATES) as here:
         await here.end_of(await here.submit("look", workspace=str(tmp_path)))
         blocks = tool_result(here.model.requests[-1])["content"]
         (image,) = (block["source"] for block in blocks if block["type"] == "image")
@@ -188,7 +188,7 @@ async def test_chat_completions_get_the_picture_in_the_next_user_message(
             "OPENAI_BASE_URL": server.base_url,
             "OPENAI_API_KEY": "key-for-tests",
         }
-        async with core(home, [], environ, model=server) as here:
+        async with open_agent(home, [], environ, model=server) as here:
             await here.end_of(await here.submit("look", workspace=str(tmp_path)))
         (tool, user) = next(
             messages[-2:]
@@ -215,7 +215,7 @@ async def test_a_file_that_cannot_be_read_is_a_failed_call_with_a_sentence(
     home: Path, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    async with core(home, script(name), NO_GATES) as here:
+    async with open_agent(home, script(name), NO_GATES) as here:
         events = await here.end_of(await here.submit("read it", workspace=str(tmp_path)))
         result = tool_result(here.model.requests[-1])
         assert result["is_error"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import seen_in
 from tests.support.scripted_model import Call, Reply
 from tests.support.working_web_app import open_working_web_app
@@ -28,7 +28,7 @@ COMMANDS = {
     "head -c 10000000000 /dev/zero >/tmp/full": "No space left on device\n[exit code 1]",
     MEMORY_EATER: "Cannot allocate memory\n[exit code 1]",
 }
-"""What a command does, and what its result says at the end."""
+"""Commands, and the ends of their results."""
 
 
 @pytest.mark.needs("namespaces")
@@ -75,7 +75,7 @@ async def test_a_session_that_takes_too_much_disk_space_is_told(home: Path) -> N
     commands = ("head -c 3000000 /dev/zero > big", "(echo more > more); rm big", "echo more > more")
     calls = [Reply(calls=[Call("shell", {"command": command})]) for command in commands]
     environ = {**ISOLATED, "LARKSPUR_SANDBOX__SESSION_DISK_MB": "2"}
-    async with core(home, [*calls, Reply(text="done")], environ) as here:
+    async with open_agent(home, [*calls, Reply(text="done")], environ) as here:
         made = await here.submit("go")
         await here.end_of(made)
         said = [seen_in(request).last_result or "" for request in here.model.requests[1:]]

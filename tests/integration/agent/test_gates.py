@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import open_agent, sound
 from tests.support.anthropic_server import Call, Reply
 
 WRITE = Reply(calls=[Call("write_file", {"path": "a.txt", "content": "x"})])
@@ -17,7 +17,7 @@ def payloads(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 async def test_a_run_whose_last_call_was_not_run_says_so(home: Path) -> None:
-    async with core(home, [WRITE, DONE]) as here:
+    async with open_agent(home, [WRITE, DONE]) as here:
         task = await here.submit("write it")
         events = await here.end_of(task)
         sound(events)
@@ -34,7 +34,7 @@ async def test_a_run_whose_last_call_was_not_run_says_so(home: Path) -> None:
 
 
 async def test_after_two_corrections_the_run_goes_on_with_a_plan_of_larkspur(home: Path) -> None:
-    async with core(home, [WRITE, WRITE, WRITE, DONE], STRICT) as here:
+    async with open_agent(home, [WRITE, WRITE, WRITE, DONE], STRICT) as here:
         task = await here.submit("write it", permission_mode="all")
         events = await here.end_of(task)
         sound(events)
@@ -53,7 +53,9 @@ async def test_a_reply_with_several_calls_tells_their_order(home: Path) -> None:
         Call("shell", {"command": "touch made"}),
         Call("read_file", {"path": "none.txt"}),
     ]
-    async with core(home, [Reply(calls=calls), DONE], {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(
+        home, [Reply(calls=calls), DONE], {"LARKSPUR_AGENT__GATES": "off"}
+    ) as here:
         task = await here.submit("look", deny=("shell",))
         events = await here.end_of(task)
         sound(events)

@@ -14,7 +14,7 @@ from internal.agent.domain.errors import MessageRefused
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core, plan, sound
+from tests.support.agent_app import Core, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.gateway_process import running_gateway
 from tests.support.hook_server import HookServer
@@ -26,7 +26,7 @@ SCRIPT = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="ok")]
 
 
 def hook(code: str, event: str = "before_tool", **more: Any) -> dict[str, Any]:
-    """Return a hook that runs Python code, with `given` as what it reads."""
+    """Return a hook that runs Python code, with its input in `given`."""
     begin = "import json, os, sys, time; given = json.load(sys.stdin)\n"
     command = [sys.executable, "-c", begin + code]
     return {"event": event, "name": "guard", "command": command, **more}
@@ -54,7 +54,7 @@ def last_result(here: Core) -> str:
 
 async def refused(home: Path, environ: dict[str, str]) -> str:
     """Run the script; return why the call was refused, which did not start."""
-    async with core(home, SCRIPT, environ) as here:
+    async with open_agent(home, SCRIPT, environ) as here:
         task = await here.submit("touch it")
         events = await here.end_of(task)
         sound(events)
@@ -74,7 +74,7 @@ async def test_a_refused_call_does_not_start_and_says_why(home: Path) -> None:
 
 async def test_a_hook_for_other_calls_is_not_asked(home: Path) -> None:
     hooks = hook("sys.exit(2)", match="shell(rm *)"), hook("sys.exit(2)", match="write_file")
-    async with core(home, SCRIPT, settings(*hooks)) as here:
+    async with open_agent(home, SCRIPT, settings(*hooks)) as here:
         task = await here.submit("touch it")
         sound(await here.end_of(task))
         assert made(home, task.session_id)
@@ -119,7 +119,7 @@ async def test_an_agent_does_not_replace_the_program_of_a_hook(
         Reply(text="ok"),
     ]
     environ = settings(guard, LARKSPUR_SANDBOX__PROVIDER=sandbox, LARKSPUR_AGENT__GATES="off")
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         task = await here.submit("go", workspace=str(workspace), permission_mode=Mode.ALL)
         events = await here.end_of(task)
         problems = [each["error"] for each in named(events, "diagnostic.error")]
@@ -129,7 +129,9 @@ async def test_an_agent_does_not_replace_the_program_of_a_hook(
 
 
 async def test_a_failed_hook_may_be_ignored_and_is_reported(home: Path) -> None:
-    async with core(home, SCRIPT, settings(hook("sys.exit(1)", on_failure="continue"))) as here:
+    async with open_agent(
+        home, SCRIPT, settings(hook("sys.exit(1)", on_failure="continue"))
+    ) as here:
         task = await here.submit("touch it")
         events = await here.end_of(task)
         assert made(home, task.session_id)
@@ -142,21 +144,21 @@ async def test_a_failed_hook_may_be_ignored_and_is_reported(home: Path) -> None:
 
 async def test_a_hook_turns_a_pass_into_a_question_that_survives_a_restart(home: Path) -> None:
     asked = hook(says(permissionDecision="ask", permissionDecisionReason="Friday?"))
-    async with core(home, SCRIPT[:2], settings(asked)) as here:
+    async with open_agent(home, SCRIPT[:2], settings(asked)) as here:
         task = await here.submit("touch it")
         question = await here.asked(task)
         [call] = question["calls"]
         assert call["reason"] == "The hook guard asks: Friday?"
         assert not call["rules"]
         assert not made(home, task.session_id)
-    async with core(home, SCRIPT[2:], settings(hook("sys.exit(2)"))) as here:
+    async with open_agent(home, SCRIPT[2:], settings(hook("sys.exit(2)"))) as here:
         await here.answer(question["question_id"])
         sound(await here.end_of(task))  # the answer counts: the hook is not asked again
         assert made(home, task.session_id)
 
 
 async def test_where_nobody_can_be_asked_a_question_of_a_hook_is_a_no(home: Path) -> None:
-    async with core(home, SCRIPT, settings(hook(says(permissionDecision="ask")))) as here:
+    async with open_agent(home, SCRIPT, settings(hook(says(permissionDecision="ask")))) as here:
         task = await here.submit("touch it", people=False)
         [completed] = named(await here.end_of(task), "tool.completed")
         assert "Nobody can be asked" in completed["error"]
@@ -165,7 +167,7 @@ async def test_where_nobody_can_be_asked_a_question_of_a_hook_is_a_no(home: Path
 
 async def test_changed_arguments_run_and_are_shown(home: Path) -> None:
     changed = hook(says(permissionDecision="allow", updatedInput={"command": "touch other"}))
-    async with core(home, SCRIPT, settings(changed)) as here:
+    async with open_agent(home, SCRIPT, settings(changed)) as here:
         task = await here.submit("touch it")
         events = await here.end_of(task)
         [started] = named(events, "tool.started")
@@ -194,7 +196,7 @@ async def test_a_hook_cannot_allow_what_the_rules_deny(home: Path) -> None:
 async def test_a_hook_cannot_answer_a_question_of_the_rules(home: Path) -> None:
     changed = hook(says(permissionDecision="allow", updatedInput={"command": "echo hi"}))
     environ = settings(changed, LARKSPUR_TOOLS__ALLOW='["shell(echo *)"]')
-    async with core(home, SCRIPT, environ) as here:
+    async with open_agent(home, SCRIPT, environ) as here:
         task = await here.submit("touch it", permission_mode=Mode.ASK)
         [call] = (await here.asked(task))["calls"]
         assert call["what"] == "echo hi"
@@ -245,7 +247,7 @@ async def test_a_broken_answer_over_http_refuses(
 
 async def test_a_hook_after_a_call_adds_a_note_for_the_model(home: Path) -> None:
     code = "print('failed: ' + str(given['tool_response']['failed']), file=sys.stderr); sys.exit(2)"
-    async with core(home, SCRIPT, settings(hook(code, "after_tool"))) as here:
+    async with open_agent(home, SCRIPT, settings(hook(code, "after_tool"))) as here:
         task = await here.submit("touch it")
         sound(await here.end_of(task))
         assert "[the hook guard: failed: False]" in last_result(here)
@@ -255,7 +257,7 @@ async def test_observers_see_the_life_of_a_run_and_change_nothing(home: Path) ->
     code = "open('seen', 'a').write(json.dumps(given) + '\\n'); sys.exit(2)"
     events = ("run_started", "question_asked", "run_ended")
     environ = settings(*(hook(code, event) for event in events))
-    async with core(home, SCRIPT, environ) as here:
+    async with open_agent(home, SCRIPT, environ) as here:
         task = await here.submit("touch it", permission_mode=Mode.ASK)
         await here.answer((await here.asked(task))["question_id"])
         sound(await here.end_of(task))
@@ -270,7 +272,7 @@ async def test_observers_see_the_life_of_a_run_and_change_nothing(home: Path) ->
 async def test_a_refused_message_becomes_no_task(home: Path) -> None:
     code = "if 'secret' in given['prompt']: print('no secrets', file=sys.stderr); sys.exit(2)"
     environ = settings(hook(code, "message_received"))
-    async with core(home, [Reply(text="hi")], environ) as here:
+    async with open_agent(home, [Reply(text="hi")], environ) as here:
         with pytest.raises(MessageRefused, match="Not accepted: refused by hook guard: no secrets"):
             await here.submit("a secret")
         task = await here.submit("hello")
@@ -284,7 +286,7 @@ async def test_no_tool_changes_the_script_of_a_hook(home: Path, work: Path) -> N
     guard = {"event": "after_tool", "command": ["python3", str(script)]}
     write = Call("write_file", {"path": "check.py", "content": "print('{}')"})
     replies = [Reply(calls=[plan()]), Reply(calls=[write]), Reply(text="ok")]
-    async with core(home, replies, settings(guard)) as here:
+    async with open_agent(home, replies, settings(guard)) as here:
         task = await here.submit("change it", workspace=str(work))
         [completed] = named(await here.end_of(task), "tool.completed")
         assert "check.py" in completed["error"]
@@ -294,7 +296,7 @@ async def test_no_tool_changes_the_script_of_a_hook(home: Path, work: Path) -> N
 async def test_a_rule_that_cannot_be_used_is_explained_at_start(home: Path) -> None:
     unusable = hook("", match="web_fetch(not a host)")
     with pytest.raises(RuleError, match="write a host name"):
-        async with core(home, SCRIPT, settings(unusable)):
+        async with open_agent(home, SCRIPT, settings(unusable)):
             pass
 
 
@@ -306,7 +308,7 @@ time.sleep(0 if os.path.exists('go') else 600)
 
 async def test_a_stop_ends_a_hook(home: Path) -> None:
     os.mkfifo(home / "started")
-    async with core(home, SCRIPT, settings(hook(HANGS, timeout_seconds=600))) as here:
+    async with open_agent(home, SCRIPT, settings(hook(HANGS, timeout_seconds=600))) as here:
         task = await here.submit("touch it")
         pid = int(await asyncio.to_thread((home / "started").read_text))
         await here.services.gateway.stop(task.task_id, LOCAL_OWNER, "web")

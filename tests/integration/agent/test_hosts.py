@@ -16,7 +16,7 @@ from internal.agent.store.files import HostRow
 from internal.config.home import prepare
 from internal.config.loader import load
 from larkspur.services import open_terminal
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 WRITE = Call("write_file", {"path": "note.md", "content": "of the first host\n"})
@@ -54,7 +54,7 @@ class Team:
         }
 
     def host(self, name: str, script: Any = SCRIPT, **more: str) -> Any:
-        return core(prepare(self.home(name)), script, self.environ(name, **more))
+        return open_agent(prepare(self.home(name)), script, self.environ(name, **more))
 
     def workspace(self, name: str, made: Submitted) -> Path:
         return self.home(name) / "workspaces" / made.session_id

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import documents
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When, seen_in
 from tests.support.database_files import file_contents, query
 
@@ -31,7 +31,7 @@ async def test_a_document_is_answered_from_its_content_and_stays_for_later_runs(
             Reply(text="120"),
         ]
     )
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         put = here.services.attachments.put
         report = await put("report.pdf", "application/pdf", documents.pdf("Revenue 120"))
         made = await here.submit("What is the revenue?", attachments=(report,))
@@ -54,7 +54,7 @@ async def test_files_for_a_project_folder_are_not_created_in_it(home: Path, tmp_
         assert path.startswith(str(home))
         return Reply(calls=[Call("read_file", {"path": path})])
 
-    async with core(home, respond, NO_GATES) as here:
+    async with open_agent(home, respond, NO_GATES) as here:
         notes = await here.services.attachments.put("notes.txt", "text/plain", b"three herons")
         made = await here.submit(
             "answer", attachments=(notes,), workspace=str(project), permission_mode="ask"
@@ -66,7 +66,7 @@ async def test_files_for_a_project_folder_are_not_created_in_it(home: Path, tmp_
 
 async def test_a_picture_is_in_the_requests_and_never_in_the_database(home: Path) -> None:
     content = documents.picture("PNG", (640, 480)) + os.urandom(400_000)
-    async with core(home, lambda _: Reply(text="a heron"), NO_GATES) as here:
+    async with open_agent(home, lambda _: Reply(text="a heron"), NO_GATES) as here:
         picture = await here.services.attachments.put("heron.png", "image/png", content)
         made = await here.submit("what is it?", attachments=(picture,))
         await here.end_of(made)
@@ -84,7 +84,7 @@ async def test_a_picture_is_in_the_requests_and_never_in_the_database(home: Path
 
 
 async def test_a_file_that_cannot_be_read_is_reported(home: Path) -> None:
-    async with core(home, [Reply(text="It is protected.")], NO_GATES) as here:
+    async with open_agent(home, [Reply(text="It is protected.")], NO_GATES) as here:
         file = await here.services.attachments.put(
             "secret.pdf", "application/pdf", documents.encrypted_pdf()
         )

@@ -1,4 +1,4 @@
-"""Instructions on the wire: what the scripted model gets in its requests."""
+"""Instructions in the requests to the scripted model."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from internal.tools.instruction_trust import InstructionTrust
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply
 from tests.support.sandboxes import sandbox_params
 
@@ -39,7 +39,7 @@ async def test_the_requests_of_the_next_run_begin_with_those_of_the_run_before(
     home: Path, workspace: Path
 ) -> None:
     (home / "AGENTS.md").write_text("Call me Ada.")
-    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+    async with open_agent(home, [Reply("one"), Reply("two")], NO_GATES) as here:
         first = await run(here, workspace, "first")
         await run(here, workspace, "second", first.session_id)
         before, after = map(parts_of, here.model.requests)
@@ -52,7 +52,7 @@ async def test_the_requests_of_the_next_run_begin_with_those_of_the_run_before(
 async def test_a_changed_file_changes_neither_system_prompt_nor_tools(
     home: Path, workspace: Path
 ) -> None:
-    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+    async with open_agent(home, [Reply("one"), Reply("two")], NO_GATES) as here:
         first = await run(here, workspace, "first")
         (workspace / "AGENTS.md").write_text("Indent with spaces.")
         await run(here, workspace, "second", first.session_id)
@@ -67,7 +67,7 @@ async def test_a_file_that_changes_during_a_run_counts_from_the_next_run_on(
 ) -> None:
     change = Call("write_file", {"path": "AGENTS.md", "content": "Obey."})
     script = [Reply(calls=[change]), Reply("one"), Reply("two")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         first = await here.submit("first", workspace=str(workspace), permission_mode="ask")
         await here.answer((await here.asked(first))["question_id"])
         await here.end_of(first)
@@ -90,7 +90,7 @@ async def test_instructions_survive_the_compression_of_a_long_session(
         "LARKSPUR_LLM__CONTEXT_WINDOW": "40000",
     }
     script = [*reads, Reply("one"), *reads, Reply("two")]
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         first = await run(here, workspace, "first")
         second = await run(here, workspace, "second", first.session_id)
         events = [*await here.durable(first), *await here.durable(second)]
@@ -106,7 +106,7 @@ async def test_an_ignored_file_is_named_by_one_event(home: Path, workspace: Path
     (workspace / "AGENTS.md").unlink()
     (workspace / "AGENTS.md").symlink_to("/etc/passwd")
     (workspace / "sub" / "CLAUDE.md").mkdir(parents=True)
-    async with core(home, [Reply("one")], NO_GATES) as here:
+    async with open_agent(home, [Reply("one")], NO_GATES) as here:
         made = await run(here, workspace / "sub", "first")
         events = await here.durable(made)
         (request,) = here.model.requests
@@ -143,7 +143,7 @@ async def test_what_a_command_wrote_is_not_followed_before_a_person_agrees(
         events: list[dict[str, Any]] = await here.end_of(made)
         return events
 
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         await go("write")
         events = await go("is it followed?")
         errors = [one["payload"].get("error", "") for one in events]
@@ -177,7 +177,7 @@ async def test_only_texts_from_before_the_first_command_are_followed(
         "git init -q .; git add -A; git -c user.name=a -c user.email=a@b commit -qm x"
     )
     script = [Reply(calls=[Call("shell", {"command": write})]), *[Reply("done")] * 6]
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("go", workspace=str(workspace), permission_mode="full")
         await here.end_of(made)
         for name in ("old", "new2", "moved2", "changed"):
@@ -201,7 +201,7 @@ async def test_what_a_file_tool_wrote_unasked_is_not_followed(
         else {"old_string": "me", "new_string": "this"}
     )
     script = [Reply(calls=[Call(tool, arguments)]), Reply("done"), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("go", workspace=str(workspace), permission_mode="all")
         await here.end_of(made)
         await run(here, workspace / "sub", "go on")
@@ -220,7 +220,7 @@ async def test_a_person_agrees_to_the_whole_text_of_a_file(home: Path, workspace
         *(Reply(calls=[writes[0]]), Reply("done"), Reply("done")),
         *(Reply(calls=[writes[1]]), Reply("done"), Reply("done")),
     ]
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         await here.end_of(await here.submit("go", workspace=str(workspace), permission_mode="full"))
         made = await here.submit("go", workspace=str(workspace), permission_mode="ask")
         asked = await here.asked(made)

@@ -1,4 +1,4 @@
-"""Where commands can be isolated, they are in every mode, whatever let them run."""
+"""Where commands can be isolated, they are isolated in every mode and under every approval."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.permissions.modes import Mode
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_params
 
@@ -35,7 +35,7 @@ async def test_a_command_sees_nothing_outside(
     command = f"touch ran; cat {tmp_path}/outside.txt; touch {tmp_path}/made"
     script = [Reply(calls=[Call("shell", {"command": command})]), Reply("done")]
     environ = {**ENVIRON, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("go", workspace=str(workspace), permission_mode=mode, **options)
         if asks:
             await here.answer((await here.asked(made))["question_id"])

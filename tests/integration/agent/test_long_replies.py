@@ -13,7 +13,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.call_review import MAX_SHORT_CHARACTERS
 from internal.agent.domain.react.gates import GATES, Correction, GateContext
 from internal.agent.domain.react.turn import NOT_RUN
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import open_agent, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 OTHER = "another task"
@@ -63,7 +63,7 @@ async def test_another_run_begins_and_ends_while_a_long_reply_is_reviewed(
     home: Path, gate: WaitingGate
 ) -> None:
     rules = Rules([NOTHING, Reply(text="Done.", when=When(all_results=2)), LONG])
-    async with core(home, rules, GATES_OFF) as here:
+    async with open_agent(home, rules, GATES_OFF) as here:
         made = await here.submit("write")
         await gate.reached.wait()
         events = await here.end_of(await here.submit(OTHER))
@@ -77,7 +77,7 @@ async def test_another_run_begins_and_ends_while_a_long_reply_is_reviewed(
 
 
 async def test_a_stop_waits_for_the_review_and_runs_no_call(home: Path, gate: WaitingGate) -> None:
-    async with core(home, Rules([NOTHING, LONG]), GATES_OFF) as here:
+    async with open_agent(home, Rules([NOTHING, LONG]), GATES_OFF) as here:
         made = await here.submit("write")
         await gate.reached.wait()
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
@@ -97,6 +97,6 @@ async def test_a_stop_waits_for_the_review_and_runs_no_call(home: Path, gate: Wa
 
 async def test_a_short_reply_is_reviewed_on_the_event_loop(home: Path, gate: WaitingGate) -> None:
     short = Reply(calls=[Call("write_file", {"path": "a", "content": "x" * 50})])
-    async with core(home, [short, Reply(text="Done.")], GATES_OFF) as here:
+    async with open_agent(home, [short, Reply(text="Done.")], GATES_OFF) as here:
         await here.end_of(await here.submit("write"))
         assert gate.on_loop == [True]

@@ -12,48 +12,11 @@ import pytest
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.ports.mcp import McpReviewReport
-from internal.mcp.definition_files import DefinitionFiles
-from tests import ROOT
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.mcp_agent import NO_GATES, define, go, payloads, review, sdk_entry
 from tests.support.mcp_servers import hostile_entry, until
 from tests.support.sandboxes import sandbox_params
-
-NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
-INTERPRETER = [each for each in (sys.prefix, sys.base_prefix, str(ROOT)) if each != "/usr"]
-"""What a server in Python reads; the programs of the system are visible in any case."""
-
-
-def define(home: Path, name: str, entry: dict[str, Any]) -> None:
-    DefinitionFiles(home, {}, lambda value, _where: value).add(name, entry)
-
-
-def sdk_entry() -> dict[str, Any]:
-    return {
-        "command": sys.executable,
-        "args": ["-m", "tests.support.mcp_sdk_server", "stdio"],
-        "env": {"PYTHONPATH": str(ROOT)},
-        "read_only": INTERPRETER,
-    }
-
-
-async def review(here: Core, name: str) -> McpReviewReport:
-    """Test a server, accept it, and return what was shown."""
-    reviews = here.services.gateway.mcp
-    report = await reviews.review(name, LOCAL_OWNER, start=True)
-    await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)
-    return report
-
-
-async def go(here: Core, workspace: Path, mode: Mode = Mode.ALL) -> list[dict[str, Any]]:
-    made = await here.submit("go", workspace=str(workspace), permission_mode=mode)
-    await here.end_of(made)
-    return await here.durable(made)
-
-
-def payloads(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [each["payload"] for each in events if each["event"] == f"workflow.{name}"]
 
 
 def tools_of(request: Any) -> set[str]:
@@ -65,7 +28,7 @@ async def test_a_server_is_not_started_and_not_offered_before_its_review(
 ) -> None:
     state = home / "state"
     define(home, "tested", hostile_entry("counting", state))
-    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+    async with open_agent(home, [Reply("one"), Reply("two")], NO_GATES) as here:
         events = await go(here, work)
         assert not state.exists()
         await review(here, "tested")
@@ -93,7 +56,7 @@ async def test_a_run_calls_tools_and_gets_marked_results_pictures_and_files(
         Call("mcp__tested__add", {"a": "x"}),
     ]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await review(here, "tested")
         events = await go(here, work)
         requests = here.model.requests[1:]
@@ -122,7 +85,7 @@ async def test_defaults_are_filled_in_and_errors_that_the_server_logs_are_shown(
     define(home, "tested", hostile_entry("meant"))
     calls = [Call("mcp__tested__search", {"text": "x"}), Call("mcp__tested__complain", {})]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await review(here, "tested")
         events = await go(here, work)
         offered = {tool["name"]: tool for tool in here.model.requests[0]["tools"]}
@@ -149,7 +112,7 @@ async def test_the_owner_is_asked_about_changed_tools_in_the_run_that_found_them
 
     change = Reply(calls=[Call("mcp__tested__change", {})])
     script = [change, call, Reply("one"), Reply(calls=[review_it]), call, Reply("two")]
-    async with core(home, answer, NO_GATES) as here:
+    async with open_agent(home, answer, NO_GATES) as here:
         await review(here, "tested")
         await go(here, work)
         made = await here.submit("go", workspace=str(work))
@@ -169,7 +132,7 @@ async def test_tools_ask_by_default_and_rules_cover_a_tool_or_a_server(
     define(home, "tested", hostile_entry("plain"))
     call = Reply(calls=[Call("mcp__tested__echo", {"text": "hi"})])
     script = [call, Reply("one"), call, Reply("two"), call, Reply("three"), call, Reply("four")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await review(here, "tested")
 
         async def start(**options: Any) -> list[dict[str, Any]]:
@@ -200,7 +163,7 @@ async def test_the_risk_comes_from_the_definition(home: Path, work: Path) -> Non
     risks = {"risk": "read", "risks": {"fail": "write", "hang": "net"}}
     define(home, "tested", {**hostile_entry("plain"), **risks})
     script = [Reply(calls=[Call("mcp__tested__echo", {"text": "hi"})]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         report = await review(here, "tested")
         (result,) = payloads(await go(here, work, Mode.ASK), "tool.completed")
     assert {tool.name.rpartition("_")[2]: tool.risk for tool in report.tools} == {
@@ -219,7 +182,7 @@ async def test_a_tool_that_changes_after_its_review_is_withheld_with_a_diff(
     state = home / "state"
     define(home, "tested", {**hostile_entry("changing", state), "idle_seconds": 0.01})
     call = Reply(calls=[Call("mcp__tested__echo", {"text": "hi"})])
-    async with core(home, [call, Reply("one"), Reply("two")], NO_GATES) as here:
+    async with open_agent(home, [call, Reply("one"), Reply("two")], NO_GATES) as here:
         await review(here, "tested")
         state.touch()
         await here.services.mcp_servers.close("tested")
@@ -240,7 +203,7 @@ async def test_a_change_that_the_server_announces_counts_at_the_next_call(
     define(home, "tested", hostile_entry("changing", home / "state"))
     names = ("echo", "change", "echo")
     script = [*(Reply(calls=[Call(f"mcp__tested__{name}", {})]) for name in names), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await review(here, "tested")
         first, change, second = payloads(await go(here, work), "tool.completed")
     assert "error" not in first
@@ -250,7 +213,7 @@ async def test_a_change_that_the_server_announces_counts_at_the_next_call(
 
 async def test_a_changed_definition_withholds_all_tools(home: Path, work: Path) -> None:
     define(home, "tested", hostile_entry("plain"))
-    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+    async with open_agent(home, [Reply("one"), Reply("two")], NO_GATES) as here:
         report = await review(here, "tested")
         await go(here, work)
         document = json.loads((home / "mcp.json").read_text())
@@ -270,7 +233,7 @@ async def test_a_changed_definition_withholds_all_tools(home: Path, work: Path) 
 async def test_a_review_shows_what_hostile_servers_list(home: Path) -> None:
     for mode in ("many", "large-schema", "shadow", "hidden", "exits"):
         define(home, mode, hostile_entry(mode))
-    async with core(home, [], NO_GATES) as here:
+    async with open_agent(home, [], NO_GATES) as here:
         many, large, shadow, hidden = [
             await review(here, mode) for mode in ("many", "large-schema", "shadow", "hidden")
         ]
@@ -293,7 +256,7 @@ async def test_stopping_a_run_reaches_the_server(home: Path, work: Path) -> None
     state = home / "state"
     define(home, "tested", hostile_entry("plain", state))
     script = [Reply(calls=[Call("mcp__tested__hang", {})]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         await until(state.exists)
@@ -308,7 +271,7 @@ async def test_a_file_of_the_workspace_defines_no_server(home: Path, work: Path)
     for name in (".mcp.json", "mcp.json", ".larkspur/mcp.json"):
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(json.dumps(servers))
-    async with core(home, [Reply("done")], NO_GATES) as here:
+    async with open_agent(home, [Reply("done")], NO_GATES) as here:
         events = await go(here, work)
         (request,) = here.model.requests
         assert await here.services.gateway.mcp.list_all(LOCAL_OWNER) == []
@@ -323,7 +286,7 @@ async def test_a_profile_names_tools_of_servers(home: Path, work: Path) -> None:
     (home / "profiles" / "one.yaml").write_text("tools: [read_file, mcp__tested__echo]\n")
     (home / "profiles" / "all.yaml").write_text("tools: [read_file, mcp__tested]\n")
     (home / "profiles" / "none.yaml").write_text("tools: [read_file]\n")
-    async with core(home, [Reply("done")] * 3, NO_GATES) as here:
+    async with open_agent(home, [Reply("done")] * 3, NO_GATES) as here:
         await review(here, "tested")
         for profile in ("one", "all", "none"):
             made = await here.submit("go", profile=profile, workspace=str(work))
@@ -367,7 +330,7 @@ async def test_an_isolated_server_sees_what_its_definition_names(
     paths = [str(home / "secret"), str(work / "file"), str(tmp_path / "data" / "file")]
     script = [Reply(calls=[Call("mcp__reader__read", {"paths": paths})]), Reply("done")]
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         report = await review(here, "reader")
         (result,) = payloads(await go(here, work), "tool.completed")
     assert report.is_isolated
@@ -388,14 +351,14 @@ async def test_a_link_in_the_place_of_the_folder_of_a_server_is_not_followed(
     define(home, "reader", {**READER, key: [str(data)]})
     call = Reply(calls=[Call("mcp__reader__read", {"paths": [str(data / "file")]})])
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, [call, Reply("done")], environ) as here:
+    async with open_agent(home, [call, Reply("done")], environ) as here:
         await review(here, "reader")
         await here.services.mcp_servers.close("reader")
         data.rename(tmp_path / "old")
         data.symlink_to(secrets)
         (result,) = payloads(await go(here, work), "tool.completed")
     assert f"leads to {secrets}" in result["error"]
-    async with core(home, [Reply("done")], environ) as here:
+    async with open_agent(home, [Reply("done")], environ) as here:
         events = await go(here, work)
         report = await here.services.gateway.mcp.review("reader", LOCAL_OWNER)
     (filtered,) = payloads(events, "diagnostic.tool_filtering")
@@ -417,7 +380,7 @@ async def test_public_servers_are_used(home: Path, work: Path) -> None:
         Call("mcp__fetch__fetch", page),
     ]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         for name in ("time", "git", "fetch"):
             await review(here, name)
         time, git, fetch = payloads(await go(here, work), "tool.completed")

@@ -1,4 +1,4 @@
-"""What MCP servers ask people during a call: asked, answered, refused, and after a restart."""
+"""Questions of MCP servers during a call: asked, answered, refused, and after a restart."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.integration.agent.test_mcp import NO_GATES, define, payloads, review, sdk_entry
-from tests.integration.agent.test_questions import late_sweep
-from tests.support.agent_app import Core, core, sound
+from tests.support.agent_app import Core, open_agent, sound
+from tests.support.agent_tasks import late_sweep
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.mcp_agent import NO_GATES, define, payloads, review, sdk_entry
 from tests.support.mcp_http import serve_sdk
 from tests.support.mcp_servers import hostile_entry
 
@@ -36,7 +36,7 @@ def result_of(here: Core) -> str:
 
 
 async def test_each_value_of_a_form_is_asked_and_the_call_continues(home: Path, work: Path) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         city = await here.asked(made)
@@ -76,7 +76,7 @@ async def test_each_value_of_a_form_is_asked_and_the_call_continues(home: Path, 
 async def test_a_refusal_reaches_the_server(
     home: Path, work: Path, decision: str, more: dict[str, Any]
 ) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         asked = await here.asked(made)
@@ -86,7 +86,7 @@ async def test_a_refusal_reaches_the_server(
 
 
 async def test_a_question_that_expires_declines(home: Path, work: Path) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         await here.asked(made)
@@ -97,7 +97,7 @@ async def test_a_question_that_expires_declines(home: Path, work: Path) -> None:
 
 
 async def test_the_third_answer_that_does_not_fit_declines(home: Path, work: Path) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         for number in range(1, 4):
@@ -108,7 +108,7 @@ async def test_the_third_answer_that_does_not_fit_declines(home: Path, work: Pat
 
 
 async def test_without_people_the_server_is_declined_at_once(home: Path, work: Path) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work), people=False)
         events = await here.end_of(made)
@@ -121,7 +121,7 @@ async def test_without_people_the_server_is_declined_at_once(home: Path, work: P
 async def test_a_server_may_ask_again_with_the_state_of_the_first_answer(
     home: Path, work: Path
 ) -> None:
-    async with core(home, calling("book_surely", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book_surely", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         for number, text in enumerate(["Oslo", "2", "flex", "no"], 1):
@@ -139,7 +139,7 @@ async def test_two_calls_that_ask_are_asked_one_after_the_other(home: Path, work
         Call("mcp__tested__add", {"a": 2, "b": 3}),
         Call("mcp__tested__book", {"day": "Tuesday"}),
     ]
-    async with core(home, [Reply(calls=calls), DONE], NO_GATES) as here:
+    async with open_agent(home, [Reply(calls=calls), DONE], NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         titles = []
@@ -154,7 +154,7 @@ async def test_two_calls_that_ask_are_asked_one_after_the_other(home: Path, work
 
 
 async def test_an_address_is_shown_and_never_opened(home: Path, work: Path) -> None:
-    async with core(home, calling("sign_in"), NO_GATES) as here:
+    async with open_agent(home, calling("sign_in"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         asked = await here.asked(made)
@@ -168,14 +168,14 @@ async def test_an_address_is_shown_and_never_opened(home: Path, work: Path) -> N
 @pytest.mark.slow
 async def test_a_question_of_a_server_survives_a_restart(home: Path, work: Path) -> None:
     define(home, "own", sdk_entry())
-    async with core(home, calling("book", "own", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", "own", day="Monday"), NO_GATES) as here:
         await review(here, "own")
         made = await here.submit("go", workspace=str(work))
         first = await here.asked(made)
-    async with core(home, [DONE], NO_GATES) as here:
+    async with open_agent(home, [DONE], NO_GATES) as here:
         await here.answer(first["question_id"], "text", "Oslo")
         second = await here.asked(made, 2)
-    async with core(home, [DONE], NO_GATES) as here:
+    async with open_agent(home, [DONE], NO_GATES) as here:
         await here.answer(second["question_id"], "text", "2")
         for number, text in enumerate(["basic", "no"], 3):
             await here.answer((await here.asked(made, number))["question_id"], "text", text)
@@ -184,7 +184,7 @@ async def test_a_question_of_a_server_survives_a_restart(home: Path, work: Path)
 
 
 async def test_stopping_a_run_that_waits_closes_the_call(home: Path, work: Path) -> None:
-    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+    async with open_agent(home, calling("book", day="Monday"), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         await here.asked(made)
@@ -204,7 +204,7 @@ async def test_stopping_a_run_that_waits_closes_the_call(home: Path, work: Path)
 async def test_what_needs_no_person_asks_nobody(
     home: Path, work: Path, tool: str, arguments: dict[str, Any], text: str
 ) -> None:
-    async with core(home, calling(tool, **arguments), NO_GATES) as here:
+    async with open_agent(home, calling(tool, **arguments), NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
         events = await here.end_of(made)
@@ -220,7 +220,7 @@ async def older(here: Core, work: Path) -> Submitted:
 
 async def test_an_older_server_waits_within_the_call(home: Path, work: Path) -> None:
     define(home, "older", {**hostile_entry("asking"), "idle_seconds": 1})
-    async with core(home, calling("ask", "older"), NO_GATES) as here:
+    async with open_agent(home, calling("ask", "older"), NO_GATES) as here:
         made = await older(here, work)
         asked = await here.asked(made)
         assert asked["title"] == "The MCP server “older” asks: Your name? "
@@ -231,7 +231,7 @@ async def test_an_older_server_waits_within_the_call(home: Path, work: Path) -> 
 
 async def test_an_older_server_gets_a_refusal(home: Path, work: Path) -> None:
     define(home, "older", hostile_entry("asking"))
-    async with core(home, calling("ask", "older"), NO_GATES) as here:
+    async with open_agent(home, calling("ask", "older"), NO_GATES) as here:
         made = await older(here, work)
         await here.answer((await here.asked(made))["question_id"], "reject")
         await here.end_of(made)
@@ -242,10 +242,10 @@ async def test_the_call_of_an_older_server_does_not_survive_a_restart(
     home: Path, work: Path
 ) -> None:
     define(home, "older", hostile_entry("asking"))
-    async with core(home, calling("ask", "older"), NO_GATES) as here:
+    async with open_agent(home, calling("ask", "older"), NO_GATES) as here:
         made = await older(here, work)
         asked = await here.asked(made)
-    async with core(home, [DONE], NO_GATES) as here:
+    async with open_agent(home, [DONE], NO_GATES) as here:
         await here.answer(asked["question_id"], "text", "Ada")
         sound(await here.end_of(made))
         assert "its connection is closed: the outcome of the call is unknown" in result_of(here)
@@ -255,7 +255,7 @@ async def test_an_older_server_with_several_calls_is_declined(home: Path, work: 
     state = home / "state"
     define(home, "older", hostile_entry("asking", state))
     calls = [Call("mcp__older__hang", {}), Call("mcp__older__ask", {"after": "hangs"})]
-    async with core(home, [Reply(calls=calls), DONE], NO_GATES) as here:
+    async with open_agent(home, [Reply(calls=calls), DONE], NO_GATES) as here:
         made = await older(here, work)
         events = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.tool.completed"

@@ -1,4 +1,4 @@
-"""Logins to MCP servers in runs: no token leaks, and a lost login says what to do."""
+"""Logins to MCP servers in runs: no token leaks, and a lost login names its remedy."""
 
 import json
 import logging
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.agent.test_mcp import NO_GATES, define, go, payloads, review
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply
 from tests.support.authorization_server import (
     CANARY,
@@ -19,6 +18,7 @@ from tests.support.authorization_server import (
     ProtectedServer,
     protected_server,
 )
+from tests.support.mcp_agent import NO_GATES, define, go, payloads, review
 
 SIGN_IN = "sign in to docs with: larkspur mcp login docs"
 ECHO = Reply(calls=[Call("mcp__docs__echo", {"text": "hi"})])
@@ -63,7 +63,7 @@ async def test_the_token_of_a_login_is_in_no_event_log_file_request_or_child(
         Reply(calls=[Call("shell", {"command": "env; cat /proc/self/environ"})]),
         Reply("done"),
     ]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await sign_in(here)
         await review(here, "docs")
         events = await go(here, work)
@@ -88,7 +88,7 @@ async def test_the_secret_of_a_machine_does_not_leak(
         home, "docs", {**server.entry, "login": "client_credentials", **client, "issuer": issuer}
     )
     script = [ECHO, Reply(calls=[Call("mcp__docs__leak", {})]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         report = await review(here, "docs")
         events = await go(here, work)
     assert report.login == "client_credentials"
@@ -102,7 +102,7 @@ async def test_a_call_without_a_login_says_how_to_sign_in(
 ) -> None:
     define(home, "docs", {**server.entry, "login": "personal"})
     script = [ECHO, Reply("one"), ECHO, Reply("two"), ECHO, Reply("three")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await sign_in(here)
         await review(here, "docs")
         here.services.mcp_servers.sign_out("docs", "local")

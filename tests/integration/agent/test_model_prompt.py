@@ -1,4 +1,4 @@
-"""`larkspur debug prompt` prints what the scripted model gets."""
+"""`larkspur debug prompt` prints the prompt of the scripted model."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from internal.agent.domain.errors import InvalidRequest, ProfileUnusable
 from internal.channels.cli.application import FolderPrompt
 from internal.config.loader import load
 from larkspur.model_prompt import make_prompt
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Reply
 
 SETTINGS = {"LARKSPUR_SANDBOX__PROVIDER": "native", "LARKSPUR_LLM__PROVIDER": "anthropic"}
@@ -46,7 +46,7 @@ async def test_a_run_gets_the_printed_prompt(
     home: Path, workspace: Path, profile: str | None, skills: tuple[str, ...] | None
 ) -> None:
     options: dict[str, Any] = {} if skills is None else {"skills": skills}
-    async with core(home, [Reply("one")], SETTINGS) as here:
+    async with open_agent(home, [Reply("one")], SETTINGS) as here:
         made = await here.submit("go", profile=profile, workspace=str(workspace), **options)
         await here.end_of(made)
         (request,) = here.model.requests

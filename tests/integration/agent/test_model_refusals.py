@@ -1,4 +1,4 @@
-"""What servers of models refuse, from recorded answers through a real gateway to its events."""
+"""Refusals of model servers: recorded answers through a real gateway to its events."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from internal.i18n.runs import RunMessages
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import open_agent, sound
 from tests.support.anthropic_server import Fault, Reply, Rules, When
 
 ANSWERS = Path(__file__).parents[2] / "unit/llm/refusals/answers"
@@ -44,7 +44,7 @@ async def no_sleep(seconds: float) -> None:
 )
 async def test_what_waiting_cannot_help_is_said_at_once(home: Path, row: str, code: str) -> None:
     retries = {"LARKSPUR_LLM__MAX_RETRIES": "3"}
-    async with core(home, [Reply(fault=recorded(row))], retries, sleep=no_sleep) as here:
+    async with open_agent(home, [Reply(fault=recorded(row))], retries, sleep=no_sleep) as here:
         made = await here.submit("hi")
         events = await here.end_of(made)
         sound(events)
@@ -72,7 +72,7 @@ async def test_what_passes_is_waited_for_with_its_reason(
 ) -> None:
     script = [Reply(text="at last", fault=recorded(row, times=1))]
     retries = {"LARKSPUR_LLM__MAX_RETRIES": "1"}
-    async with core(home, script, retries, sleep=no_sleep) as here:
+    async with open_agent(home, script, retries, sleep=no_sleep) as here:
         made = await here.submit("hi")
         events = await here.end_of(made)
         [wait] = [each["payload"] for each in events if each["event"] == "workflow.node.retry"]
@@ -83,7 +83,7 @@ async def test_what_passes_is_waited_for_with_its_reason(
 async def test_overload_inside_a_stream_is_waited_for(home: Path) -> None:
     script = [Reply(text="at last", fault=Fault("overloaded_in_stream", after_pieces=0, times=1))]
     retries = {"LARKSPUR_LLM__MAX_RETRIES": "1"}
-    async with core(home, script, retries, sleep=no_sleep) as here:
+    async with open_agent(home, script, retries, sleep=no_sleep) as here:
         events = await here.end_of(await here.submit("hi"))
         assert events[-1]["payload"]["final_answer"] == "at last"
 
@@ -111,7 +111,7 @@ def second(row: str) -> Rules:
     ],
 )
 async def test_another_model_answers_the_same_history_and_is_named(home: Path, row: str) -> None:
-    async with core(home, second(row), FALLBACK, sleep=no_sleep) as here:
+    async with open_agent(home, second(row), FALLBACK, sleep=no_sleep) as here:
         made = await here.submit("hi")
         events = await here.end_of(made)
         sound(events)
@@ -124,7 +124,7 @@ async def test_another_model_answers_the_same_history_and_is_named(home: Path, r
 
 
 async def test_a_refusal_of_the_request_itself_is_not_asked_of_another_model(home: Path) -> None:
-    async with core(home, second("gemini/key"), FALLBACK, sleep=no_sleep) as here:
+    async with open_agent(home, second("gemini/key"), FALLBACK, sleep=no_sleep) as here:
         final = (await here.end_of(await here.submit("hi")))[-1]["payload"]
         assert final["error_code"] == "model_key_refused"
         assert "instead_of" not in final
@@ -132,7 +132,7 @@ async def test_a_refusal_of_the_request_itself_is_not_asked_of_another_model(hom
 
 
 async def test_the_first_model_is_not_named_where_it_answers(home: Path) -> None:
-    async with core(home, [Reply(text="mine")], FALLBACK) as here:
+    async with open_agent(home, [Reply(text="mine")], FALLBACK) as here:
         final = (await here.end_of(await here.submit("hi")))[-1]["payload"]
         assert final["final_answer"] == "mine"
         assert {"model", "instead_of"}.isdisjoint(final)

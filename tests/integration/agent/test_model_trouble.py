@@ -10,7 +10,7 @@ from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
 from internal.agent.ports.llm import MAX_REPLY_CHARACTERS
-from tests.support.agent_app import core, plan, sound
+from tests.support.agent_app import open_agent, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, ScriptedAnthropic, When
 
 
@@ -33,7 +33,7 @@ def shown(events: list[dict[str, Any]], node: str = "iter:1:say") -> str:
 
 async def test_a_cut_text_is_continued_as_one_answer(home: Path) -> None:
     script = [cut("One, two, ", pieces=2), cut("three, "), Reply(text="four.", pieces=2)]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("count")
         events = await here.end_of(made)
         sound(events)
@@ -59,7 +59,7 @@ async def test_a_cut_text_is_continued_as_one_answer(home: Path) -> None:
 async def test_a_continuation_that_breaks_off_keeps_the_text_before_it(home: Path) -> None:
     broken = Fault("error_in_stream", error="overloaded_error", after_pieces=1)
     script = [cut("One, "), Reply(text="tw", fault=broken), Reply(text="two.")]
-    async with core(home, script, {"LARKSPUR_LLM__MAX_RETRIES": "2"}) as here:
+    async with open_agent(home, script, {"LARKSPUR_LLM__MAX_RETRIES": "2"}) as here:
         made = await here.submit("count")
         events = await here.end_of(made)
         assert events[-1]["payload"]["final_answer"] == "One, two."
@@ -67,7 +67,7 @@ async def test_a_continuation_that_breaks_off_keeps_the_text_before_it(home: Pat
 
 
 async def test_an_answer_that_stays_cut_ends_with_max_output(home: Path) -> None:
-    async with core(home, [cut(f"{n} ") for n in range(9)]) as here:
+    async with open_agent(home, [cut(f"{n} ") for n in range(9)]) as here:
         made = await here.submit("count")
         events = await here.end_of(made)
         sound(events)
@@ -80,7 +80,7 @@ async def test_an_answer_that_stays_cut_ends_with_max_output(home: Path) -> None
 
 
 async def test_an_endless_answer_is_cut_and_says_so(home: Path) -> None:
-    async with core(home, [Reply(text="word " * 410_000, times=2)]) as here:
+    async with open_agent(home, [Reply(text="word " * 410_000, times=2)]) as here:
         made = await here.submit("go on for ever")
         events = await here.end_of(made)
         sound(events)
@@ -102,7 +102,7 @@ async def test_a_cut_call_is_described_as_cut(home: Path, raw: str) -> None:
     def reply(request: dict[str, Any]) -> Reply:
         return script[len(request["messages"]) // 2]
 
-    async with core(home, reply) as here:
+    async with open_agent(home, reply) as here:
         made = await here.submit("write")
         events = await here.end_of(made)
         sound(events)
@@ -121,7 +121,7 @@ async def test_calls_that_stay_cut_end_with_a_final_answer(home: Path) -> None:
             return Reply(text="too long for me")
         return Reply(calls=[Call("write_file", raw='{"path": "a')], stop_reason="max_tokens")
 
-    async with core(home, reply) as here:
+    async with open_agent(home, reply) as here:
         made = await here.submit("write")
         events = await here.end_of(made)
         final = events[-1]["payload"]
@@ -131,7 +131,7 @@ async def test_calls_that_stay_cut_end_with_a_final_answer(home: Path) -> None:
 
 async def test_a_reply_of_thoughts_only_is_asked_for_again(home: Path) -> None:
     script = [Reply(thinking="Hm.", stop_reason="max_tokens"), Reply(text="Seven.")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("count")
         events = await here.end_of(made)
         assert events[-1]["payload"]["final_answer"] == "Seven."
@@ -144,7 +144,7 @@ async def test_a_refusal_is_an_error_of_its_own_and_asked_once(home: Path) -> No
         "LARKSPUR_LLM__MAX_RETRIES": "3",
         "LARKSPUR_LLM__FALLBACKS": '["anthropic:claude-second"]',
     }
-    async with core(home, script, extra) as here:
+    async with open_agent(home, script, extra) as here:
         made = await here.submit("do harm")
         events = await here.end_of(made)
         sound(events)
@@ -156,7 +156,7 @@ async def test_a_refusal_is_an_error_of_its_own_and_asked_once(home: Path) -> No
 
 async def test_an_overloaded_model_is_waited_for_with_an_event(home: Path) -> None:
     busy = Fault("status", status=529, retry_after=0.2, times=2)
-    async with core(
+    async with open_agent(
         home, [Reply(text="at last", fault=busy)], {"LARKSPUR_LLM__MAX_RETRIES": "3"}
     ) as here:
         made = await here.submit("hi")
@@ -179,7 +179,7 @@ async def test_an_overloaded_model_is_waited_for_with_an_event(home: Path) -> No
 
 async def test_a_wait_beyond_the_time_of_the_run_is_not_begun(home: Path) -> None:
     busy = Fault("status", status=429, retry_after=3000)
-    async with core(home, [Reply(fault=busy)], {"LARKSPUR_LLM__MAX_RETRIES": "3"}) as here:
+    async with open_agent(home, [Reply(fault=busy)], {"LARKSPUR_LLM__MAX_RETRIES": "3"}) as here:
         made = await here.submit("hi", people=False, timeout_seconds=600)
         events = await here.end_of(made)
         final = events[-1]["payload"]
@@ -188,7 +188,7 @@ async def test_a_wait_beyond_the_time_of_the_run_is_not_begun(home: Path) -> Non
 
 async def test_a_run_whose_model_stays_overloaded_pauses_for_a_person(home: Path) -> None:
     busy = Fault("status", status=429, retry_after=3000, message="see https://10.0.0.7", times=1)
-    async with core(home, [Reply(text="at last", fault=busy)]) as here:
+    async with open_agent(home, [Reply(text="at last", fault=busy)]) as here:
         made = await here.submit("hi")
         asked = await here.asked(made)
         assert asked["kind"] == "recovery"
@@ -201,7 +201,7 @@ async def test_a_run_whose_model_stays_overloaded_pauses_for_a_person(home: Path
 async def test_a_stream_of_garbage_ends_the_run_with_an_error(home: Path) -> None:
     garbage = Fault("garbage_in_stream", after_pieces=1)
     script = [Reply(text="a b", pieces=2, fault=garbage, times=9)]
-    async with core(home, script, {"LARKSPUR_LLM__REQUEST_TIMEOUT_SECONDS": "0.3"}) as here:
+    async with open_agent(home, script, {"LARKSPUR_LLM__REQUEST_TIMEOUT_SECONDS": "0.3"}) as here:
         made = await here.submit("hi", people=False)
         events = await here.end_of(made)
         assert events[-1]["payload"]["error_code"] == "model_unreachable"
@@ -226,7 +226,7 @@ async def test_internals_of_a_provider_reach_the_log_and_not_people(
     home: Path, fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with core(home, [Reply(fault=fault, times=9)]) as here:
+    async with open_agent(home, [Reply(fault=fault, times=9)]) as here:
         made = await here.submit("hi", people=False)
         events = await here.end_of(made)
         error = events[-1]["payload"]["error"]
@@ -237,7 +237,7 @@ async def test_internals_of_a_provider_reach_the_log_and_not_people(
 
 
 async def test_the_output_limit_is_that_of_the_model(home: Path) -> None:
-    async with core(
+    async with open_agent(
         home, [Reply(text="ok", times=2)], {"LARKSPUR_LLM__MODEL": "claude-sonnet-5"}
     ) as here:
         made = await here.submit("hi")
@@ -246,7 +246,7 @@ async def test_the_output_limit_is_that_of_the_model(home: Path) -> None:
 
 
 async def test_a_run_stays_with_the_fallback_that_answered(home: Path) -> None:
-    """Also after a restart, and while a cut text is continued; the next run begins anew."""
+    """The fallback also stays after a restart and for a cut text; the next run begins anew."""
     refuses = Fault("status", status=529, times=None)
     script = Rules(
         [
@@ -261,10 +261,10 @@ async def test_a_run_stays_with_the_fallback_that_answered(home: Path) -> None:
         "LARKSPUR_LLM__FALLBACKS": '["anthropic:claude-second"]',
     }
     async with ScriptedAnthropic(script) as model:
-        async with core(home, [], environ, model) as here:
+        async with open_agent(home, [], environ, model) as here:
             made = await here.submit("count", permission_mode=Mode.ASK)
             asked = await here.asked(made)
-        async with core(home, [], environ, model) as here:
+        async with open_agent(home, [], environ, model) as here:
             await here.answer(asked["question_id"])
             events = await here.end_of(made)
             sound(events)

@@ -1,4 +1,4 @@
-"""What only a provider reads goes back to it, and to nobody else: not to people, not to the log."""
+"""Opaque fields go back to their provider only, and reach neither people nor the log."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply, ScriptedServer
@@ -41,7 +41,7 @@ def written(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 async def seen_by_people(here: Core, home: Path, session: str) -> str:
-    """Return what the API says of a session."""
+    """Return the responses of the API about a session."""
     async with serve_gateway(here, home) as (_, client):
         replies = [
             await client.get(f"/api/sessions/{session}{what}")
@@ -60,7 +60,7 @@ async def test_fields_of_the_model_go_back_to_it_and_to_nobody_else(
         text="I look.", thinking="Where?", calls=[LIST], opaque={"reasoning_details": DETAILS}
     )
     async with ScriptedOpenAI([first, DONE, DONE, DONE], manners=OWN) as model:
-        async with core(home, [], openai_settings(model), model) as here:
+        async with open_agent(home, [], openai_settings(model), model) as here:
             made = await here.submit("Where is it?")
             shown = json.dumps(await here.end_of(made))
             again = await here.submit("And now?", made.session_id)
@@ -87,11 +87,11 @@ async def test_fields_of_the_model_go_back_to_it_and_to_nobody_else(
 async def test_the_signature_of_an_answer_goes_back_like_that_of_a_call(home: Path) -> None:
     said = Reply(text="It is there.", thinking="Hm.", opaque={"extra_content": SIGNED})
     async with ScriptedOpenAI([said, DONE, DONE], manners=OWN) as model:
-        async with core(home, [], openai_settings(model), model) as here:
+        async with open_agent(home, [], openai_settings(model), model) as here:
             made = await here.submit("Where is it?")
             shown = json.dumps(await here.end_of(made))
             await here.end_of(await here.submit("And now?", made.session_id))
-        async with core(home, [], openai_settings(model, "gpt-x"), model) as here:
+        async with open_agent(home, [], openai_settings(model, "gpt-x"), model) as here:
             await here.end_of(await here.submit("And there?", made.session_id))
         own, other = (
             next(m for m in request["messages"] if m["role"] == "assistant")
@@ -104,15 +104,15 @@ async def test_the_signature_of_an_answer_goes_back_like_that_of_a_call(home: Pa
 
 async def test_another_model_goes_on_without_them(home: Path) -> None:
     async with ScriptedOpenAI([LISTS, DONE, DONE], manners=OWN) as model:
-        async with core(home, [], openai_settings(model), model) as here:
+        async with open_agent(home, [], openai_settings(model), model) as here:
             made = await here.submit("Where is it?")
             await here.end_of(made)
-        async with core(home, [], openai_settings(model, "gpt-x"), model) as here:
+        async with open_agent(home, [], openai_settings(model, "gpt-x"), model) as here:
             await here.end_of(await here.submit("And now?", made.session_id))
         (message,) = written(model.requests[2])
         assert "extra_content" not in message["tool_calls"][0]
         assert CANARY not in json.dumps(model.requests[2])
-    async with core(home, [Reply(text="Here.")], {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, [Reply(text="Here.")], {"LARKSPUR_AGENT__GATES": "off"}) as here:
         await here.end_of(await here.submit("And here?", made.session_id))
         (request,) = here.model.requests
     assert "I look." in json.dumps(request)
@@ -123,7 +123,7 @@ async def test_another_model_goes_on_without_them(home: Path) -> None:
 async def test_a_failed_run_is_continued_by_another_provider(
     home: Path, *, is_first_claude: bool
 ) -> None:
-    """The servers of the tests refuse what any of them would refuse."""
+    """The test servers are stricter than each real one: they refuse everything that any refuses."""
     fails = Reply(fault=Fault("status", status=400, message="the server is broken", times=None))
     plain = {"LARKSPUR_AGENT__GATES": "off"}
     async with (
@@ -132,11 +132,11 @@ async def test_a_failed_run_is_continued_by_another_provider(
     ):
         models = [(claude, plain), (other, openai_settings(other))]
         first, second = models if is_first_claude else models[::-1]
-        async with core(home, [], first[1], first[0]) as here:
+        async with open_agent(home, [], first[1], first[0]) as here:
             made = await here.submit("Where is it?")
             await here.end_of(made)
             assert (await here.run(made)).status == "failed"
-        async with core(home, [], second[1], second[0]) as here:
+        async with open_agent(home, [], second[1], second[0]) as here:
             going = await here.services.gateway.resume(made.task_id, LOCAL_OWNER, "web")
             (*_, end) = await here.end_of(going)
             assert end["payload"]["final_answer"] == "It is there."

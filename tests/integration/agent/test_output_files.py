@@ -1,6 +1,6 @@
-"""The folder output/ is one folder for file tools and commands, and what runs put there is given.
+"""The folder output/, shared by file tools and commands, and the delivery of its files.
 
-In a workspace of Larkspur's and in a folder of a person, in each permission mode, isolated or not.
+In a workspace of Larkspur and in a folder of a person, in each permission mode, isolated or not.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from internal.agent.app.files.artifacts import CLOCK_TICK_NS
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.artifacts import ArtifactFilter
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_param
 
@@ -24,7 +24,7 @@ SCRIPT = [*(Reply(calls=[call]) for call in (TOOL, COMMAND, READ)), Reply("done"
 
 
 def wait_until_old(file: Path, probe: Path) -> None:
-    """Return once the clock of the file system is so far on that a run begins after a file."""
+    """Wait until a run that begins now is later than a file by the clock of the file system."""
     while True:
         probe.touch()
         if probe.stat().st_ctime_ns - file.stat().st_ctime_ns > 2 * CLOCK_TICK_NS:
@@ -78,7 +78,7 @@ async def test_tools_and_commands_share_the_folder_and_its_files_are_given(
     wait_until_old(own, tmp_path / "probe")
     options: dict[str, Any] = {"workspace": str(folder)} if place == "person" else {}
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, SCRIPT, environ) as here:
+    async with open_agent(home, SCRIPT, environ) as here:
         made = await here.submit("work", permission_mode=mode, **options)
         asked = await approve_to_the_end(here, made)
         _, wrote, ran, read = (seen_in(each).last_result for each in here.model.requests)
@@ -94,7 +94,7 @@ async def test_tools_and_commands_share_the_folder_and_its_files_are_given(
     root = folder if of_person else home / "workspaces" / made.session_id
     assert (root / "output" / "tool.md").read_text() == "by a tool\n"
     assert (root / "output" / "command.md").read_text() == "by a command\n"
-    # files of a person are changed only with their consent, those of the session need none
+    # files of a person are changed only with their consent, files of the session without it
     assert sum("write_file" in str(each) for each in asked) == (of_person and mode == "ask")
     listed = {each.path for each in changes.changes}
     assert listed == ({"output/command.md", "output/tool.md"} if of_person else set())
@@ -110,7 +110,7 @@ async def test_a_folder_of_a_person_gives_only_what_the_run_changed(
         wait_until_old(folder / "output" / name, tmp_path / "probe")
     calls = [Call("shell", {"command": f"echo {word} >> output/changed.txt"}) for word in "ab"]
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("work", workspace=str(folder))
         await here.end_of(made)
         page = await here.services.gateway.queries.artifacts(

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import SandboxUnavailable
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
-from tests.unit.sandbox.test_bubblewrap import package_index
-from tests.unit.sandbox.test_packages import ADDRESS
+from tests.support.bubblewrap_places import ADDRESS, package_index
 
 CODE = "import os, canary\nopen(os.environ['LARKSPUR_OUTPUT_DIR'] + '/song.txt', 'w').write('la')\n"
 
@@ -32,7 +31,7 @@ async def test_code_uses_packages_and_its_files_are_artifacts(home: Path, tmp_pa
             "LARKSPUR_SANDBOX__NETWORK": f'["{ADDRESS}:{port}"]',
             "LARKSPUR_SANDBOX__ALLOW_PRIVATE_NETWORKS": "true",
         }
-        async with core(home, script, environ) as here:
+        async with open_agent(home, script, environ) as here:
             made = await here.submit("sing", permission_mode=None)
             events = await here.end_of(made)
             first, second = here.model.requests
@@ -48,5 +47,5 @@ async def test_packages_that_cannot_be_installed_are_named_at_the_start(
 ) -> None:
     environ = {"LARKSPUR_SANDBOX__PACKAGES": str(tmp_path / "absent.txt")}
     with pytest.raises(SandboxUnavailable, match=r"No such file or directory: .*absent\.txt\.$"):
-        async with core(home, [], environ):
+        async with open_agent(home, [], environ):
             pass

@@ -1,4 +1,4 @@
-"""Where the files of a prompt are read: in the event loop while that is fast, else in a thread."""
+"""Reading of prompt files: in the event loop while that is fast, else in a thread."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from internal.sandbox.native import NativeSandbox
 from larkspur.capabilities import prompt_capabilities
 from larkspur.prompts import make_prompt_builder
 from larkspur.services import make_tools, with_isolation
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 
 
 def workspace(folder: Path, threads: list[bool], *, seconds: float = 0.0) -> str:
@@ -29,7 +29,7 @@ def workspace(folder: Path, threads: list[bool], *, seconds: float = 0.0) -> str
 async def test_local_files_are_read_in_the_event_loop_unless_the_last_time_took_long(
     tmp_path: Path,
 ) -> None:
-    async with core(prepare(tmp_path / "home"), []) as here:
+    async with open_agent(prepare(tmp_path / "home"), []) as here:
         services = here.services
         sandbox = NativeSandbox(services.workspaces.homes)
         tools = make_tools(services, sandbox, ChildDocumentReader(sandbox))

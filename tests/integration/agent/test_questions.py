@@ -9,7 +9,6 @@ import pytest
 
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage
@@ -23,7 +22,8 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Channel
-from tests.support.agent_app import Core, core, make_recovery, plan, sound
+from tests.support.agent_app import Core, open_agent, plan, sound
+from tests.support.agent_tasks import late_sweep
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 OPERATOR = Principal("lark:app:ou_op", "Olga", frozenset({"talk", "operate"}))
@@ -58,7 +58,7 @@ def acted(here: Core, home: Path, session: str) -> bool:
 
 
 async def test_nothing_runs_before_the_plan_is_approved(home: Path) -> None:
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
         assert asked["kind"] == "plan"
@@ -78,7 +78,7 @@ async def test_nothing_runs_before_the_plan_is_approved(home: Path) -> None:
 async def test_feedback_creates_a_new_plan_version_and_a_new_question_in_the_same_run(
     home: Path,
 ) -> None:
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         first = await here.asked(made)
         await here.answer(first["question_id"], "text", "wash your hands first")
@@ -109,7 +109,7 @@ async def test_feedback_creates_a_new_plan_version_and_a_new_question_in_the_sam
 
 
 async def test_a_rejected_plan_ends_the_run_without_a_tool_call(home: Path) -> None:
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
         await here.answer(asked["question_id"], "reject", "too risky")
@@ -125,25 +125,8 @@ async def test_a_rejected_plan_ends_the_run_without_a_tool_call(home: Path) -> N
         assert len(here.model.requests) == 1
 
 
-class _Later:
-    """A clock in the far future."""
-
-    def __init__(self, here: Core) -> None:
-        self._here = here
-
-    def now(self) -> Any:
-        return self._here.services.clock.now().replace(year=9000)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
-def late_sweep(here: Core) -> Recovery:
-    return make_recovery(here.services, _Later(here))
-
-
 async def test_an_expired_plan_question_rejects_the_plan_with_a_final_answer(home: Path) -> None:
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         asked = await here.asked(made)
         assert await late_sweep(here).expire_questions() == 1
@@ -167,12 +150,12 @@ async def test_plan_review_can_be_limited_to_complex_plans(home: Path) -> None:
             Reply(calls=[plan("act")]),
         ]
     )
-    async with core(home, simple) as here:
+    async with open_agent(home, simple) as here:
         made = await here.submit("act", plan_review="complex")
         events = await here.end_of(made)
         assert named(events, "question.asked") == []
     hard = Rules([Reply(calls=[plan("look", "act", complexity="complex")])])
-    async with core(home, hard) as here:
+    async with open_agent(home, hard) as here:
         made = await here.submit("act", plan_review="complex")
         assert (await here.asked(made))["kind"] == "plan"
 
@@ -186,7 +169,7 @@ async def test_no_action_runs_before_the_plan_is_approved_in_any_gate_mode(
             Reply(calls=[touch("acted")]),
         ]
     )
-    async with core(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         made = await here.submit("act", plan_review="always")
         events = await here.end_of(made)
         assert "a person must agree to the plan" in named(events, "tool.completed")[0]["error"]
@@ -195,7 +178,7 @@ async def test_no_action_runs_before_the_plan_is_approved_in_any_gate_mode(
 
 async def test_a_task_with_an_image_skips_the_plan_review(home: Path) -> None:
     script = Rules([Reply(text="a heron")])
-    async with core(home, script, {"LARKSPUR_AGENT__PLAN_REVIEW": "always"}) as here:
+    async with open_agent(home, script, {"LARKSPUR_AGENT__PLAN_REVIEW": "always"}) as here:
         seen = await here.services.attachments.put("bird.png", "image/png", b"\x89PNG")
         made = await here.submit("what is it?", attachments=(seen,))
         events = await here.end_of(made)
@@ -214,7 +197,7 @@ def two_calls() -> Rules:
 
 
 async def test_calls_are_approved_one_by_one_and_denials_reach_the_model(home: Path) -> None:
-    async with core(home, two_calls()) as here:
+    async with open_agent(home, two_calls()) as here:
         made = await here.submit("touch", permission_mode="ask")
         asked = await here.asked(made)
         first, second = asked["calls"]
@@ -241,7 +224,7 @@ async def test_an_approval_question_contains_the_diff_of_an_edit(home: Path) -> 
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         folder = home.parent / "work"
         folder.mkdir()
         (folder / "notes.md").write_text("one\ntwo\n")
@@ -264,7 +247,7 @@ async def test_calls_that_would_fail_or_change_nothing_are_not_asked_about(home:
         Reply(calls=[missing, touch("made")]),
         Reply(text="done"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("try", permission_mode="ask")
         await here.answer((await here.asked(made))["question_id"])
         asked = await here.asked(made, 2)
@@ -301,7 +284,7 @@ def again(command: str) -> Rules:
 async def test_a_lasting_approval_adds_a_rule_for_the_session_or_the_person(
     home: Path, grant: str, *, asked_in_other: bool
 ) -> None:
-    async with core(home, again("touch a")) as here:
+    async with open_agent(home, again("touch a")) as here:
         made = await here.submit("once", permission_mode="ask")
         asked = await here.asked(made)
         assert asked["calls"][0]["rules"] == ["shell(touch a)"]
@@ -327,7 +310,7 @@ async def test_a_lasting_approval_adds_a_rule_for_the_session_or_the_person(
 
 
 async def test_after_a_rule_is_removed_the_call_needs_approval_again(home: Path) -> None:
-    async with core(home, again("touch a")) as here:
+    async with open_agent(home, again("touch a")) as here:
         gateway = here.services.gateway
         made = await here.submit("once", permission_mode="ask")
         await here.answer((await here.asked(made))["question_id"], grant="rule")
@@ -344,7 +327,7 @@ async def test_after_a_rule_is_removed_the_call_needs_approval_again(home: Path)
 
 
 async def test_no_rule_is_offered_for_commands_that_run_other_commands(home: Path) -> None:
-    async with core(home, again("sh -c 'touch a'")) as here:
+    async with open_agent(home, again("sh -c 'touch a'")) as here:
         made = await here.submit("once", permission_mode="ask")
         asked = await here.asked(made)
         assert asked["calls"][0]["rules"] == []
@@ -397,7 +380,7 @@ def ask_once() -> Rules:
 async def test_only_permitted_people_answer_a_question_of_a_chat(
     home: Path, who: Principal, chat: str, *, direct: bool, error: type[Exception] | None
 ) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1", direct=direct)
         asked = await here.asked(made)
         assert asked["who"] == ("asker" if direct else "operators")
@@ -420,7 +403,7 @@ async def test_only_permitted_people_answer_a_question_of_a_chat(
 
 
 async def test_a_question_and_its_closing_are_queued_for_the_chat(home: Path) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
         due = partial(here.services.stores.outbox.list_due, "lark", "app", now="9999", limit=10)
@@ -439,7 +422,7 @@ async def test_a_question_and_its_closing_are_queued_for_the_chat(home: Path) ->
 
 
 async def test_of_two_hundred_concurrent_answers_exactly_one_is_accepted(home: Path) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         made = await from_chat(here, "paint", "m1")
         asked = await here.asked(made)
         channels: list[tuple[Channel, Principal]] = [
@@ -468,7 +451,7 @@ async def test_of_two_hundred_concurrent_answers_exactly_one_is_accepted(home: P
 
 
 async def test_a_session_can_have_two_open_questions(home: Path) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         one = await from_chat(here, "paint the door", "m1")
         first = await here.asked(one)
         two = await from_chat(here, "paint the wall", "m2")
@@ -498,7 +481,7 @@ async def test_a_session_can_have_two_open_questions(home: Path) -> None:
 async def test_an_invalid_answer_changes_nothing(
     home: Path, given: dict[str, Any], sentence: str
 ) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         made = await here.submit("paint")
         asked = await here.asked(made)
         with pytest.raises(InvalidRequest, match=sentence):
@@ -509,7 +492,7 @@ async def test_an_invalid_answer_changes_nothing(
 
 
 async def test_the_message_of_an_answer_is_marked_as_handled(home: Path) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         gateway = here.services.gateway
         made = await from_chat(here, "paint", "m1")
         question = QuestionId((await here.asked(made))["question_id"])
@@ -535,7 +518,7 @@ async def test_an_interruption_stops_the_run_and_moves_its_unread_steering(home:
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
+    async with open_agent(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
         made = await from_chat(here, "paint the door", "m1")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
         steered = await from_chat(here, "in green", "m2", verb="steer")
@@ -557,7 +540,7 @@ async def test_a_message_after_a_stop_is_the_next_task(home: Path) -> None:
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, slow) as here:
+    async with open_agent(home, slow) as here:
         gateway = here.services.gateway
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
@@ -581,7 +564,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
+    async with open_agent(home, slow, {"LARKSPUR_TOOLS__ALLOW": '["shell"]'}) as here:
         gateway = here.services.gateway
 
         async def recall(name: str) -> str:
@@ -616,7 +599,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
 
 
 async def test_a_stopped_task_can_be_resumed_and_a_completed_one_cannot(home: Path) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         gateway = here.services.gateway
         made = await here.submit("paint")
         await here.asked(made)
@@ -633,13 +616,13 @@ async def test_a_stopped_task_can_be_resumed_and_a_completed_one_cannot(home: Pa
 
 
 async def test_a_question_stays_open_across_a_restart(home: Path) -> None:
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         made = await here.submit("act", plan_review="always")
         first = await here.asked(made)
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         await here.answer(first["question_id"], "text", "wash first")
         second = await here.asked(made, 2)
-    async with core(home, reviewed()) as here:
+    async with open_agent(home, reviewed()) as here:
         await here.answer(second["question_id"])
         events = await here.end_of(made)
         sound([each for each in events if each["run_id"] == made.run_id])
@@ -655,7 +638,7 @@ async def test_a_question_stays_open_across_a_restart(home: Path) -> None:
 async def test_deleting_a_session_deletes_its_questions_but_not_the_audit_log(
     home: Path,
 ) -> None:
-    async with core(home, ask_once()) as here:
+    async with open_agent(home, ask_once()) as here:
         gateway = here.services.gateway
         made = await here.submit("paint")
         asked = await here.asked(made)
@@ -676,7 +659,7 @@ async def test_deleting_a_session_deletes_its_questions_but_not_the_audit_log(
 
 async def test_a_long_call_is_attached_in_full_to_its_question(home: Path) -> None:
     command = "touch a # " + "x" * 30_000
-    async with core(home, again(command)) as here:
+    async with open_agent(home, again(command)) as here:
         made = await here.submit("long", permission_mode="ask")
         (call,) = (await here.asked(made))["calls"]
         assert len(call["what"]) < 13_000

@@ -1,11 +1,11 @@
-"""`sandbox.read_only`: files and programs besides those of the machine, for isolated commands."""
+"""`sandbox.read_only`: additional files and programs that isolated commands can read."""
 
 from pathlib import Path
 
 import pytest
 
 from internal.settings.types import ConfigError
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_params
 
@@ -29,7 +29,7 @@ async def test_commands_read_the_paths_of_the_settings_and_find_their_programs(
         "LARKSPUR_SANDBOX__PROVIDER": provider,
         "LARKSPUR_SANDBOX__READ_ONLY": f'["{tools}"]',
     }
-    async with core(home, [Reply(calls=[call]), Reply("done")], environ) as here:
+    async with open_agent(home, [Reply(calls=[call]), Reply("done")], environ) as here:
         made = await here.submit("go", workspace=str(workspace), permission_mode="all")
         await here.end_of(made)
         first, last = here.model.requests
@@ -45,5 +45,5 @@ async def test_a_path_that_cannot_be_given_to_commands_is_a_wrong_setting(
 ) -> None:
     environ = {"LARKSPUR_SANDBOX__READ_ONLY": f'["{path}"]'}
     with pytest.raises(ConfigError, match=r"sandbox.read_only"):
-        async with core(tmp_path, [], environ):
+        async with open_agent(tmp_path, [], environ):
             pass

@@ -20,7 +20,7 @@ NOT_CONFIGURED = "voice messages are not transcribed here"
 
 
 async def ask(app: WorkingWebApp, *files: tuple[str, bytes, str]) -> tuple[str, list[str]]:
-    """Upload files, run a task with them; return what the model read, and what was reported."""
+    """Upload files and run a task with them; return the model's input and the reports."""
     attachments = []
     for name, content, media_type in files:
         path = f"/api/attachments?name={quote(name)}"

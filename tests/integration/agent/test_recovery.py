@@ -25,7 +25,8 @@ from internal.config.loader import load
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.observability.clock import SystemClock
 from larkspur.services import TerminalServices, open_terminal
-from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
+from tests.support.agent_app import make_recovery, open_agent, plain_gateway, plan, sound
+from tests.support.agent_tasks import beside
 from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.owner_reviews import owner_reviews
@@ -42,7 +43,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
             Reply(text="other"),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("work")
         await here.model.until_open(1)
         services = here.services.coordinator.services
@@ -64,19 +65,8 @@ async def test_a_process_that_lost_its_lease_writes_nothing(home: Path) -> None:
         assert (await here.run(made)).owner == "another process"
 
 
-def beside(here: Core, home: Path) -> dict[str, str]:
-    """Return the environment of a terminal on the same data folder."""
-    return {
-        "LARKSPUR_HOME": str(home),
-        "ANTHROPIC_BASE_URL": here.model.base_url,
-        "ANTHROPIC_API_KEY": "key-for-tests",
-        "LARKSPUR_LLM__MODEL": "claude-x",
-        "LARKSPUR_SANDBOX__PROVIDER": "native",
-    }
-
-
 async def test_the_run_of_a_closed_terminal_ends_as_interrupted(home: Path) -> None:
-    async with core(home, [Reply(hang=True)]) as here:
+    async with open_agent(home, [Reply(hang=True)]) as here:
         here.services.dispatcher.stop()  # its own sweep must not be quicker
         environ = beside(here, home)
         async with open_terminal(load(environ=environ)) as terminal:
@@ -123,7 +113,7 @@ class HourLater(SystemClock):
 async def test_a_clock_that_jumps_takes_no_run_from_an_open_terminal(home: Path) -> None:
     rules = Rules([Reply(text="still mine", hold="go")])
     async with (
-        core(home, rules) as here,
+        open_agent(home, rules) as here,
         open_terminal(load(environ=beside(here, home))) as terminal,
     ):
         made = await paint(terminal)
@@ -157,7 +147,7 @@ async def paint(terminal: TerminalServices) -> Submitted:
 
 
 async def test_the_gateway_continues_an_answered_run_of_a_closed_terminal(home: Path) -> None:
-    async with core(home, painter()) as here:
+    async with open_agent(home, painter()) as here:
         async with open_terminal(load(environ=beside(here, home))) as terminal:
             made = await paint(terminal)
             await terminal.dispatcher.execute(
@@ -174,7 +164,7 @@ async def test_the_gateway_continues_an_answered_run_of_a_closed_terminal(home: 
 
 async def test_an_open_terminal_continues_its_own_run_after_any_answer(home: Path) -> None:
     async with (
-        core(home, painter()) as here,
+        open_agent(home, painter()) as here,
         open_terminal(load(environ=beside(here, home))) as terminal,
     ):
         made = await paint(terminal)
@@ -191,7 +181,7 @@ async def test_an_open_terminal_continues_its_own_run_after_any_answer(home: Pat
 
 async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
     rules = Rules([Reply(text="done after all")])
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         services = here.services.coordinator.services
         here.services.dispatcher.stop()
         made = await here.submit("work")
@@ -200,14 +190,14 @@ async def test_runs_of_a_dead_dispatcher_are_continued(home: Path) -> None:
                 claim_run, services.stores, made.run_id, "the dead", lease_until=LONG, now=CLAIMED
             )
         )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         events = await here.end_of(made)
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "done after all"
 
 
 async def test_a_run_that_its_owner_dropped_is_requeued(home: Path) -> None:
-    async with core(home, [Reply(text="second try")]) as here:
+    async with open_agent(home, [Reply(text="second try")]) as here:
         services, leases = here.services.coordinator.services, here.services.leases
         here.services.dispatcher.stop()
         made = await here.submit("work")
@@ -231,7 +221,7 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
         Reply(calls=[Call("request_user", {"question": "which?"})]),
         Reply(text="nobody said"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("ask", people=True)
         asked = await here.until(
             made.session_id, lambda each: each["payload"].get("status") == "waiting"
@@ -258,7 +248,7 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
 
 @pytest.mark.slow
 async def test_unreadable_attachments_are_waited_for(home: Path) -> None:
-    async with core(home, [Reply(text="read it")]) as here:
+    async with open_agent(home, [Reply(text="read it")]) as here:
         services = here.services
         attachment = await services.attachments.put("a.txt", "text/plain", b"words")
         file = home / "attachments" / attachment.sha256[:2] / attachment.sha256
@@ -308,7 +298,7 @@ async def test_a_session_continues_its_run_after_a_full_disk_has_space_again(hom
         [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
     )
     async with (
-        core(home, rules) as here,
+        open_agent(home, rules) as here,
         open_terminal(load(environ=beside(here, home))) as terminal,
     ):
         disk, errors = FailingDatabase(terminal.database), list[BaseException]()
@@ -349,7 +339,7 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
     rules = Rules(
         [Reply(text="room again", hold="go", when=When(all_results=1)), Reply(calls=[plan()])]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         app = here.services
         services = app.coordinator.services
         app.dispatcher.stop()
@@ -368,7 +358,7 @@ async def test_a_run_continues_after_a_full_disk_has_space_again(home: Path) -> 
             await running
         durable = await here.durable(made)
         assert durable[-1]["event"] != "workflow.result.final"
-    async with core(home, Rules([Reply(text="room again")])) as here:
+    async with open_agent(home, Rules([Reply(text="room again")])) as here:
         events = await here.end_of(made)
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "room again"

@@ -12,7 +12,7 @@ from internal.agent.app.runs.finalization import FailedStart, requeue_run
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.domain.unwritten_messages import RESUME_PROMPT, unwritten_kind
-from tests.support.agent_app import Core, core, plan, sound
+from tests.support.agent_app import Core, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.database_files import execute
 
@@ -32,7 +32,7 @@ SCRIPT = Rules(
 
 
 async def crash(here: Core, made: Submitted, times: int = MAX_CRASHES) -> None:
-    """Do to a queued run what processes do that die while they execute it."""
+    """Claim a queued run and crash during its execution, as a dying process does, several times."""
     services = here.services
     for _ in range(times):
         claim = partial(claim_run, services.stores, made.run_id, "the dead", lease_until=LONG)
@@ -44,8 +44,8 @@ async def crash(here: Core, made: Submitted, times: int = MAX_CRASHES) -> None:
 
 
 async def crashed(home: Path, **options: Any) -> Submitted:
-    """Return a run that is not executed again by itself, in its second iteration."""
-    async with core(home, SCRIPT) as here:
+    """Return a run that waits in its second iteration and is not executed again automatically."""
+    async with open_agent(home, SCRIPT) as here:
         made = await here.submit("work", **options)
         await here.model.until_asked(2)
         here.services.dispatcher.stop()
@@ -63,7 +63,7 @@ async def test_a_run_that_kills_its_process_continues_as_a_person_says(
     home: Path, decision: str, text: str, answer: str
 ) -> None:
     made = await crashed(home)
-    async with core(home, SCRIPT) as here:
+    async with open_agent(home, SCRIPT) as here:
         here.model.release("go")
         asked = await here.asked(made)
         assert (asked["kind"], asked["title"]) == ("recovery", REASON)
@@ -79,7 +79,7 @@ async def test_a_run_that_kills_its_process_continues_as_a_person_says(
 
 async def test_a_run_that_is_given_up_keeps_its_work(home: Path) -> None:
     made = await crashed(home)
-    async with core(home, SCRIPT) as here:
+    async with open_agent(home, SCRIPT) as here:
         asked = await here.asked(made)
         await here.services.gateway.steer_task(made.task_id, "and this", LOCAL_OWNER, channel="web")
         await here.answer(asked["question_id"], "reject")
@@ -95,7 +95,7 @@ async def test_a_run_that_is_given_up_keeps_its_work(home: Path) -> None:
 @pytest.mark.parametrize("option", ["people", "approvals"])
 async def test_without_people_a_run_that_kills_its_process_fails(home: Path, option: str) -> None:
     made = await crashed(home, **{option: False})
-    async with core(home, SCRIPT) as here:
+    async with open_agent(home, SCRIPT) as here:
         events = await here.end_of(made)
         sound(events)
         ended = events[-1]["payload"]
@@ -116,7 +116,7 @@ async def test_without_people_a_run_that_kills_its_process_fails(home: Path, opt
 
 async def test_only_a_crashed_run_that_nobody_decided_about_is_a_dead_letter(home: Path) -> None:
     made = await crashed(home)
-    async with core(home, SCRIPT) as here:
+    async with open_agent(home, SCRIPT) as here:
         letters = here.services.gateway.dead_letters
         await here.asked(made)
         assert await letters.list_all(LOCAL_OWNER) == [], "a person is asked"
@@ -138,7 +138,7 @@ async def test_an_overloaded_model_pauses_the_run(home: Path) -> None:
             Reply(calls=[plan("first")]),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("work")
         asked = await here.asked(made)
         assert asked["kind"] == "recovery"
@@ -152,7 +152,7 @@ async def test_an_overloaded_model_pauses_the_run(home: Path) -> None:
 
 async def test_sixty_edits_of_a_plan_do_not_end_a_run(home: Path) -> None:
     rules = Rules([Reply(text="done", when=When(all_results=1)), Reply(calls=[plan("one")])])
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("work", plan_review="always")
         for number in range(1, 61):
             asked = await here.asked(made, number)
@@ -174,7 +174,7 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
             Reply(calls=[plan("look", "write")]),
         ]
     )
-    async with core(home, rules, PRICES) as here:
+    async with open_agent(home, rules, PRICES) as here:
         made = await here.submit("work")
         failed = (await here.end_of(made))[-1]["payload"]
         assert (failed["stop_reason"], failed["error_code"]) == ("error", "model_rejected")
@@ -187,7 +187,7 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
         sound([each for each in events if each["run_id"] == resumed.run_id])
         ended = events[-1]["payload"]
         assert (ended["final_answer"], ended["total_iterations"]) == ("done", 3)
-        # the request has the work of the failed run and what was said since
+        # the request has the work of the failed run and all later messages
         request = str(here.model.requests[-1]["messages"])
         order = ["work", "list_dir", "hello", "Continue where this task stopped; do not"]
         places = [request.index(word) for word in order]
@@ -210,7 +210,7 @@ async def test_a_run_that_failed_at_once_is_resumed_in_a_conversation(home: Path
             Reply(fault=Fault("status", status=400, message="Bad request")),
         ]
     )
-    async with core(home, rules, PRICES) as here:
+    async with open_agent(home, rules, PRICES) as here:
         made = await here.submit("first")
         await here.end_of(made)
         failed = await here.submit("second", made.session_id)
@@ -235,7 +235,7 @@ async def test_the_cost_limit_holds_for_a_run_and_its_resumption(home: Path) -> 
             Reply(calls=[plan("look")], usage={"output_tokens": 900}),
         ]
     )
-    async with core(home, rules, PRICES) as here:
+    async with open_agent(home, rules, PRICES) as here:
         made = await here.submit("work", max_cost=0.9)
         await here.end_of(made)
         resumed = await here.services.gateway.resume(made.task_id, LOCAL_OWNER, "web")

@@ -1,4 +1,4 @@
-"""What a model server refuses, through real runs: sent once, told once, and the session goes on."""
+"""Refusals of parts by a model server in real runs: sent once, reported once, session continued."""
 
 import asyncio
 import json
@@ -17,11 +17,11 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.context_window import REFUSED_RESULT
 from internal.i18n.runs import RunMessages
 from internal.simulators.lark.user_actions import text_draft, upload_draft
-from tests.integration.agent.test_deferred_tools import accept, define
-from tests.integration.lark.test_quotes import post
 from tests.support import documents
-from tests.support.agent_app import Core, core, sound
+from tests.support.agent_app import Core, open_agent, sound
+from tests.support.deferred_tools import accept, define
 from tests.support.gateway_process import running_gateway
+from tests.support.lark_chats import post
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.refusing_server import (
     RefusingOpenAI,
@@ -56,7 +56,7 @@ async def refusing(
 ) -> AsyncGenerator[tuple[RefusingOpenAI, Core]]:
     async with (
         RefusingOpenAI(rule, script or [Reply("fine")] * 9) as server,
-        core(home, [], settings(server), server) as here,
+        open_agent(home, [], settings(server), server) as here,
     ):
         yield server, here
 
@@ -180,7 +180,7 @@ async def test_a_session_outlives_a_message_that_a_content_filter_refused(home: 
         sent = str(server.requests[-1]["messages"])
         assert "hello" in sent
         assert REFUSED_MESSAGE in sent
-        # people still see what they wrote
+        # people still see their own messages
         stored = await here.services.gateway.queries.messages(first.session_id, LOCAL_OWNER)
         assert f"say {FORBIDDEN}" in [row.message.text for row in stored]
 

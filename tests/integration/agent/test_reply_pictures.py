@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import documents
-from tests.support.agent_app import core, sound
+from tests.support.agent_app import open_agent, sound
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply
@@ -40,7 +40,10 @@ async def test_a_picture_is_a_file_of_the_run_and_a_line_for_the_model(home: Pat
         Reply("Here it is.", opaque={"images": [drawn, drawn, damaged, elsewhere]}),
         Reply("As I said."),
     ]
-    async with ScriptedOpenAI(script) as model, core(home, [], settings(model), model) as here:
+    async with (
+        ScriptedOpenAI(script) as model,
+        open_agent(home, [], settings(model), model) as here,
+    ):
         made = await here.submit("draw a lark")
         events = await here.end_of(made)
         sound(events)

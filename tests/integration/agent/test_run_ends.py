@@ -1,4 +1,4 @@
-"""Every end of a run keeps what the run did: messages, usage, cost and last words."""
+"""Every end of a run keeps its work: messages, usage, cost and last text."""
 
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from internal.agent.domain.messages import Message, ToolResult
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import UsageSum
-from tests.support.agent_app import Core, core, make_recovery, plan, sound
+from tests.support.agent_app import Core, make_recovery, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 LONG = "3000-01-01T00:00:00.000Z"
@@ -69,7 +69,7 @@ async def check_kept(here: Core, made: Submitted, *, models: int) -> None:
 
 
 async def test_stopping_a_waiting_run_keeps_its_work(home: Path) -> None:
-    async with core(home, asks_after_work(), PRICES) as here:
+    async with open_agent(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
         await here.asked(made)
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
@@ -97,7 +97,7 @@ async def requeued_and_claimed(here: Core, made: Submitted) -> Run:
 
 
 async def test_stopping_a_requeued_run_keeps_its_work(home: Path) -> None:
-    async with core(home, asks_after_work(), PRICES) as here:
+    async with open_agent(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
         await requeued(here, made)
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
@@ -105,7 +105,7 @@ async def test_stopping_a_requeued_run_keeps_its_work(home: Path) -> None:
 
 
 async def test_a_stop_before_the_turn_is_restored_keeps_its_work(home: Path) -> None:
-    async with core(home, asks_after_work(), PRICES) as here:
+    async with open_agent(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
         await requeued_and_claimed(here, made)
         app = here.services
@@ -119,7 +119,7 @@ async def test_a_stop_before_the_turn_is_restored_keeps_its_work(home: Path) -> 
 
 
 async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
-    async with core(home, asks_after_work(), PRICES) as here:
+    async with open_agent(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
         app, run = here.services, await requeued_and_claimed(here, made)
         await app.coordinator.execute_task(ActiveRun(msgspec.structs.replace(run, crashes=99)))
@@ -131,7 +131,7 @@ async def test_giving_up_a_run_keeps_its_work(home: Path) -> None:
 
 
 async def test_the_run_of_a_closed_terminal_keeps_its_work(home: Path) -> None:
-    async with core(home, asks_after_work(), PRICES) as here:
+    async with open_agent(home, asks_after_work(), PRICES) as here:
         made = await here.submit("paint")
         await requeued(here, made)
         app = here.services
@@ -148,7 +148,7 @@ async def test_the_run_of_a_closed_terminal_keeps_its_work(home: Path) -> None:
 
 
 async def test_a_task_that_never_began_leaves_no_message(home: Path) -> None:
-    async with core(home, [Reply(hang=True)]) as here:
+    async with open_agent(home, [Reply(hang=True)]) as here:
         here.services.dispatcher.stop()
         made = await here.submit("paint")
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
@@ -169,7 +169,7 @@ BATCH = Rules(
 @pytest.mark.parametrize("ending", ["stop", pytest.param("timeout", marks=pytest.mark.slow)])
 async def test_only_a_call_that_began_has_an_unknown_outcome(home: Path, ending: str) -> None:
     """Two of four calls begin; the others wait for a free slot."""
-    async with core(home, BATCH, {"LARKSPUR_AGENT__TOOL_CONCURRENCY": "2"}) as here:
+    async with open_agent(home, BATCH, {"LARKSPUR_AGENT__TOOL_CONCURRENCY": "2"}) as here:
         timeout_seconds = 6.0 if ending == "timeout" else None
         made = await here.submit("paint", timeout_seconds=timeout_seconds)
         if ending == "stop":
@@ -198,7 +198,7 @@ async def test_the_next_request_says_that_the_outcome_of_a_stopped_call_is_unkno
     home: Path,
 ) -> None:
     rules = Rules([Reply(text="I see.", when=When(last_user="and now?")), *BATCH.replies])
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("paint")
         await here.until(made.session_id, lambda each: "up" in str(each["payload"].get("text")))
         await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")

@@ -1,4 +1,4 @@
-"""What a run with subtasks used and how long it took: the same in its events and in all reads."""
+"""Usage and duration of a run with subtasks: the same in its events and in all reads."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import TaskFilter
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.scripted_model import Call, Reply, Rules, When
 
 SETTINGS = {
@@ -73,7 +73,7 @@ async def test_the_totals_of_a_run_with_nested_subtasks_are_the_same_everywhere(
 ) -> None:
     (home / "profiles").mkdir(parents=True)
     (home / "profiles" / "lead.yaml").write_text("extends: default\ndelegates: true\n")
-    async with core(home, Rules(NESTED), SETTINGS) as here:
+    async with open_agent(home, Rules(NESTED), SETTINGS) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
         end = payload(events, made.run_id)
@@ -95,7 +95,7 @@ async def test_the_duration_of_a_run_is_the_time_from_its_start_to_its_end(home:
         Reply("dug", hold="go", when=When(last_user="dig")),
         Reply("over", when=When(last_user="start", results=1)),
     ]
-    async with core(home, Rules(rules), SETTINGS) as here:
+    async with open_agent(home, Rules(rules), SETTINGS) as here:
         made = await here.submit("start")
         waiting = await here.until(
             made.session_id, lambda each: each["payload"].get("stop_reason") == "await_tasks"
@@ -120,7 +120,7 @@ async def test_a_subtask_that_outlasts_its_run_adds_to_its_totals(home: Path) ->
         Reply("over", usage=used(10), when=When(last_user="start", results=1)),
         Reply("dug", usage=used(100), hold="go", when=When(last_user="dig")),
     ]
-    async with core(home, Rules(rules), SETTINGS) as here:
+    async with open_agent(home, Rules(rules), SETTINGS) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
         assert payload(events, made.run_id)["usage"]["input_tokens"] == 11
@@ -146,7 +146,7 @@ async def test_a_stop_leaves_what_was_used(home: Path) -> None:
         Reply("never", hold="never", when=When(last_user="dig", results=1)),
         Reply("never", hold="never", when=When(last_user="wait")),
     ]
-    async with core(home, Rules(rules), SETTINGS) as here:
+    async with open_agent(home, Rules(rules), SETTINGS) as here:
         made = await here.submit("start")
         await here.model.until_open(2)
         await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")

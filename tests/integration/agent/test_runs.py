@@ -10,7 +10,7 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, NotFound
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core, plan, sound
+from tests.support.agent_app import open_agent, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 
 
@@ -19,7 +19,7 @@ def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 async def test_a_greeting_is_answered_without_a_plan(home: Path) -> None:
-    async with core(home, [Reply(text="Hello there", pieces=3)]) as here:
+    async with open_agent(home, [Reply(text="Hello there", pieces=3)]) as here:
         made = await here.submit("hi")
         events = await here.end_of(made)
         sound(events)
@@ -42,7 +42,7 @@ async def test_the_plan_title_becomes_the_session_title_and_tools_run(home: Path
         Reply(calls=[Call("update_plan", {"step_id": "1", "status": "completed"})]),
         Reply(text="Done."),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("write a note")
         events = await here.end_of(made)
         sound(events)
@@ -57,7 +57,7 @@ async def test_the_plan_title_becomes_the_session_title_and_tools_run(home: Path
 async def test_an_action_before_the_plan_is_rejected_with_a_correction(home: Path) -> None:
     touch = Call("shell", {"command": "touch ran"})
     script = [Reply(calls=[touch]), Reply(calls=[plan()]), Reply(calls=[touch]), Reply(text="ok")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("touch it")
         events = await here.end_of(made)
         sound(events)
@@ -75,7 +75,7 @@ async def test_tasks_of_a_session_run_in_order_and_sessions_run_concurrently(
             Reply(text="three", when=When(last_user="other")),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         first = await here.submit("first")
         second = await here.submit("second", first.session_id)
         await here.model.until_open(1)
@@ -95,7 +95,7 @@ async def test_eight_concurrent_tools_and_every_subscriber_receives_the_same_eve
 ) -> None:
     calls = [Call("shell", {"command": f"echo {n}"}) for n in range(8)]
     script = [Reply(calls=[plan()]), Reply(calls=calls), Reply(text="eight")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("run eight")
         views = [await task for task in [asyncio.create_task(here.end_of(made)) for _ in range(5)]]
         durable = [[each["event_id"] for each in view if "seq" in each] for view in views]
@@ -119,7 +119,7 @@ async def test_steering_is_delivered_before_the_next_model_call(home: Path) -> N
             Reply(text="not steered", when=When(all_results=2)),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("paint it")
         await here.model.until_open(1)
         steered = await here.services.gateway.steer_task(
@@ -141,7 +141,7 @@ async def test_late_steering_becomes_the_next_task(home: Path) -> None:
             Reply(text="first answer", hold="first", when=When(last_user="begin")),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("begin")
         await here.model.until_open(1)
         await here.services.gateway.steer_task(made.task_id, "too late", LOCAL_OWNER, channel="web")
@@ -155,7 +155,7 @@ async def test_late_steering_becomes_the_next_task(home: Path) -> None:
 
 
 async def test_a_message_to_an_idle_session_is_a_task(home: Path) -> None:
-    async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
+    async with open_agent(home, [Reply(text="one"), Reply(text="two")]) as here:
         made = await here.submit("begin")
         await here.end_of(made)
         steered = await here.services.gateway.steer_task(
@@ -176,7 +176,7 @@ async def test_a_message_to_an_idle_session_is_a_task(home: Path) -> None:
     ids=["before the first word", "in mid-reply"],
 )
 async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None:
-    async with core(home, [reply]) as here:
+    async with open_agent(home, [reply]) as here:
         made = await here.submit("talk")
         await here.model.until_open(1)
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "running"
@@ -193,7 +193,7 @@ async def test_a_stop_interrupts_a_model_reply(home: Path, reply: Reply) -> None
 
 async def test_a_stop_interrupts_a_hanging_tool(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[Call("shell", {"command": "sleep 600"})])]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("sleep")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.tool.started")
         await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "cli")
@@ -209,7 +209,7 @@ async def test_a_queued_task_is_stopped_and_its_session_continues(home: Path) ->
             Reply(text="c", when=When(last_user="third")),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         first = await here.submit("first")
         second = await here.submit("second", first.session_id)
         third = await here.submit("third", first.session_id)
@@ -229,7 +229,7 @@ async def test_the_last_iteration_produces_a_final_answer(home: Path) -> None:
             return Reply(text="that is all I found")
         return Reply(calls=[Call("list_dir", {})] if len(request["messages"]) > 1 else [plan()])
 
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("loop", max_iterations=4)
         events = await here.end_of(made)
         sound(events)
@@ -242,7 +242,7 @@ async def test_the_last_iteration_produces_a_final_answer(home: Path) -> None:
 
 
 async def test_empty_model_replies_end_the_run_with_a_message(home: Path) -> None:
-    async with core(home, [Reply(times=9)]) as here:
+    async with open_agent(home, [Reply(times=9)]) as here:
         made = await here.submit("say nothing")
         events = await here.end_of(made)
         sound(events)
@@ -262,7 +262,7 @@ async def test_empty_model_replies_end_the_run_with_a_message(home: Path) -> Non
 async def test_a_model_error_fails_the_run_with_its_message(
     home: Path, fault: Fault, sentence: str
 ) -> None:
-    async with core(home, [Reply(fault=fault, times=9)]) as here:
+    async with open_agent(home, [Reply(fault=fault, times=9)]) as here:
         made = await here.submit("try", people=False)
         events = await here.end_of(made)
         sound(events)
@@ -277,14 +277,14 @@ async def test_a_broken_model_reply_is_restarted(home: Path) -> None:
         Reply(text="half of it", pieces=5, fault=Fault(kind="error_in_stream", after_pieces=2)),
         Reply(text="all of it", pieces=5),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("speak")
         await here.end_of(made)
         assert (await here.run(made)).answer == "all of it"
 
 
 async def test_a_run_ends_at_its_time_limit(home: Path) -> None:
-    async with core(home, [Reply(hang=True)]) as here:
+    async with open_agent(home, [Reply(hang=True)]) as here:
         made = await here.submit("wait", timeout_seconds=0.3)
         events = await here.end_of(made)
         sound(events)
@@ -293,7 +293,7 @@ async def test_a_run_ends_at_its_time_limit(home: Path) -> None:
 
 async def test_a_run_ends_at_its_cost_limit(home: Path) -> None:
     prices = '{"claude-x": {"input": 1000000, "output": 1000000}}'
-    async with core(home, [Reply(calls=[plan()])], {"LARKSPUR_LLM__PRICES": prices}) as here:
+    async with open_agent(home, [Reply(calls=[plan()])], {"LARKSPUR_LLM__PRICES": prices}) as here:
         made = await here.submit("spend", max_cost=0.5)
         events = await here.end_of(made)
         sound(events)
@@ -305,7 +305,7 @@ async def test_a_run_ends_at_its_cost_limit(home: Path) -> None:
 async def test_a_run_without_options_has_a_cost_limit(home: Path) -> None:
     environ = {"LARKSPUR_LLM__PRICES": '{"claude-x": {"input": 0, "output": 1000000}}'}
     reply = Reply(calls=[plan()], usage={"output_tokens": 6})
-    async with core(home, [reply], environ) as here:
+    async with open_agent(home, [reply], environ) as here:
         final = (await here.end_of(await here.submit("spend")))[-1]["payload"]
         assert (final["stop_reason"], final["cost"]) == ("budget_exceeded", 6.0)
         assert "agent.max_cost" in final["error"]
@@ -319,7 +319,7 @@ async def test_a_pause_frees_the_lane_and_the_answer_continues_the_same_run(home
             Reply(calls=[Call("request_user", {"question": "which colour?"})]),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("paint", people=True)
         asked = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.question.asked"
@@ -348,7 +348,7 @@ async def test_an_approval_survives_a_restart(home: Path) -> None:
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("run it", people=True, permission_mode="ask")
         asked = await here.until(
             made.session_id, lambda each: each["event"] == "workflow.question.asked"
@@ -356,7 +356,7 @@ async def test_an_approval_survives_a_restart(home: Path) -> None:
     payload = asked[-1]["payload"]
     assert payload["calls"][0]["what"] == "echo once >> ran"
     assert not (home / "workspaces" / made.session_id / "ran").exists()
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         await here.answer(payload["question_id"])
         sound(await here.end_of(made))
         assert (home / "workspaces" / made.session_id / "ran").read_text() == "once\n"
@@ -365,7 +365,7 @@ async def test_an_approval_survives_a_restart(home: Path) -> None:
 async def test_a_question_without_people_is_rejected(home: Path) -> None:
     touch = Call("shell", {"command": "touch ran"})
     script = [Reply(calls=[plan()]), Reply(calls=[touch]), Reply(text="could not")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("touch", permission_mode="ask", approvals=False)
         events = await here.end_of(made)
         sound(events)
@@ -377,7 +377,7 @@ async def test_a_question_without_people_is_rejected(home: Path) -> None:
 
 async def test_stopping_a_waiting_run_closes_its_question(home: Path) -> None:
     script = [Reply(calls=[Call("request_user", {"question": "which?"})])]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("ask", people=True)
         await here.until(made.session_id, lambda each: each["payload"].get("status") == "waiting")
         assert await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web") == "cancelled"
@@ -397,13 +397,13 @@ async def test_a_handed_over_run_continues_in_another_process(home: Path) -> Non
             Reply(calls=[plan()]),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         made = await here.submit("long work")
         await here.until(
             made.session_id,
             lambda each: each["event"] == "workflow.tool.started",
         )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         events = await here.end_of(made)
         sound(events)
         assert events[-1]["payload"]["final_answer"] == "went on"
@@ -423,7 +423,7 @@ async def test_a_small_context_window_omits_old_exchanges(home: Path) -> None:
         "LARKSPUR_LLM__CONTEXT_WINDOW": "30000",
         "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "1000",
     }
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         workspace = home.parent / "work"
         workspace.mkdir()
         (workspace / "big.txt").write_text("a line of text\n" * 1500)
@@ -451,7 +451,7 @@ async def test_a_request_that_is_too_long_is_retried_with_less_context(home: Pat
         Reply(fault=too_long),
         Reply(text="fits now"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("a lot")
         events = await here.end_of(made)
         sound(events)
@@ -460,7 +460,7 @@ async def test_a_request_that_is_too_long_is_retried_with_less_context(home: Pat
 
 
 async def test_invalid_requests_are_rejected_with_a_message(home: Path) -> None:
-    async with core(home, []) as here:
+    async with open_agent(home, []) as here:
         with pytest.raises(InvalidRequest, match="empty"):
             await here.submit("  \n")
         with pytest.raises(InvalidRequest, match="200,001 characters"):
@@ -478,7 +478,7 @@ async def test_invalid_requests_are_rejected_with_a_message(home: Path) -> None:
 async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path) -> None:
     look = Reply(calls=[Call("list_dir", {"path": "."})])
     script = [Reply(text="hi"), Reply(text="hi"), Reply(calls=[plan()]), look, Reply(text="empty")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("hi")
         await here.end_of(made)
         await here.end_of(await here.submit("hi", workspace=str(tmp_path)))
@@ -492,7 +492,7 @@ async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path)
 async def test_a_workspace_that_is_gone_by_then_fails_the_run(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    async with core(home, [Reply("done", hold="go"), Reply("done")]) as here:
+    async with open_agent(home, [Reply("done", hold="go"), Reply("done")]) as here:
         made = await here.submit("work", workspace=str(folder))
         await here.model.until_open(1)
         later = await here.submit("go on", made.session_id, workspace=str(folder))
@@ -505,7 +505,7 @@ async def test_a_workspace_that_is_gone_by_then_fails_the_run(home: Path, tmp_pa
 
 
 async def test_timestamps_are_the_times_of_the_events(home: Path) -> None:
-    async with core(home, [Reply(text="hi")]) as here:
+    async with open_agent(home, [Reply(text="hi")]) as here:
         before = rfc3339(here.services.clock.now())
         made = await here.submit("hi")
         events = await here.end_of(made)

@@ -1,4 +1,4 @@
-"""What a run gets to know of the earlier runs of its session."""
+"""Memory of a run about the earlier runs of its session."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +12,8 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
 from larkspur.services import TerminalServices, open_terminal
-from tests.integration.agent.test_recovery import beside
-from tests.support.agent_app import core, plain_gateway
+from tests.support.agent_app import open_agent, plain_gateway
+from tests.support.agent_tasks import beside
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When, seen_in
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -33,7 +33,7 @@ async def test_overlapping_runs_with_the_same_call_ids_leave_a_valid_session(hom
             Reply(text="Both.", when=When(last_user="both?")),
         ]
     )
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         waiting = await here.submit("ask")
         question = await here.asked(waiting)
         other = await here.submit("look", waiting.session_id)
@@ -84,7 +84,7 @@ async def run_in_terminal(terminal: TerminalServices, text: str, session: Sessio
 
 async def test_two_processes_remember_what_each_other_did_in_a_session(home: Path) -> None:
     async with (
-        core(home, Rules([Reply(text="Noted.")])) as here,
+        open_agent(home, Rules([Reply(text="Noted.")])) as here,
         open_terminal(load(environ=beside(here, home))) as terminal,
     ):
         session = (made := await here.submit("task 0")).session_id
@@ -117,7 +117,7 @@ async def test_a_run_of_twelve_file_reads_is_remembered(home: Path) -> None:
         "LARKSPUR_LLM__CONTEXT_WINDOW": "200000",
         "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "8192",
     }
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("Read the files.", workspace=str(workspace))
         await here.end_of(made)
         again = await here.submit("How many were they?", made.session_id, workspace=str(workspace))
@@ -140,7 +140,7 @@ async def test_a_run_of_many_small_calls_is_remembered(home: Path) -> None:
         same = results(request) + 1  # equal calls in a row end a run
         return Reply(calls=[Call("list_dir", {"path": "./" * same})])
 
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("Look often.", max_iterations=200)
         await here.end_of(made)
         await here.end_of(await here.submit("How many times?", made.session_id))
@@ -161,7 +161,7 @@ async def test_the_last_question_and_answer_are_shortened_but_never_left_out(hom
         "LARKSPUR_LLM__CONTEXT_WINDOW": "100000",
         "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "1000",
     }
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         question = f"The question begins. {'q' * 100_000} The question ends."
         made = await here.submit(question)
         await here.end_of(made)
@@ -188,7 +188,7 @@ async def test_the_requests_of_a_long_session_begin_with_the_same_messages(home:
         "LARKSPUR_LLM__CONTEXT_WINDOW": "28000",
         "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "1000",
     }
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("Question 0")
         await here.end_of(made)
         for number in range(1, 60):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from internal.skills.library import read_skill
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.skills import skill_reviews, write_skill
 
@@ -38,7 +38,7 @@ async def test_a_run_asks_the_owner_even_in_full_mode_and_loads_the_skill_after_
     home: Path, skill: Path
 ) -> None:
     script = [Reply(calls=[LOAD]), Reply(calls=[review(skill)]), Reply("done"), Reply("again")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await start(here, skill)
         asked = await here.asked(made)
         await here.answer(asked["question_id"])
@@ -70,7 +70,7 @@ async def test_a_no_and_files_that_change_before_the_yes_leave_the_skill_withhel
     home: Path, skill: Path
 ) -> None:
     script = [Reply(calls=[review(skill)]), Reply("one"), Reply(calls=[review(skill)]), Reply("x")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await start(here, skill)
         await here.answer((await here.asked(made))["question_id"], "reject", "not that one")
         await here.end_of(made)
@@ -99,14 +99,14 @@ async def test_a_review_that_cannot_be_accepted_is_not_asked(
     home: Path, skill: Path, arguments: dict[str, str], sentence: str
 ) -> None:
     script = [Reply(calls=[Call("review_skill", arguments)]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await here.end_of(await start(here, skill))
         assert sentence in seen_in(here.model.requests[1]).last_result
 
 
 async def test_a_review_is_refused_where_nobody_can_be_asked(home: Path, skill: Path) -> None:
     script = [Reply(calls=[review(skill)]), Reply("done")] * 2
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await here.end_of(await start(here, skill, people=False))
         await here.end_of(await start(here, skill, permission_mode="deny"))
         alone, denied = (seen_in(here.model.requests[n]).last_result for n in (1, 3))
@@ -124,7 +124,7 @@ async def test_a_reviewed_skill_is_not_reviewed_again_and_the_owners_answer_is_a
         Reply(calls=[review(folder)]),
         Reply("two"),
     ]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("go", workspace=str(tmp_path))
         asked = await here.asked(made)
         await here.answer(asked["question_id"])

@@ -1,4 +1,4 @@
-"""Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
+"""Skills in runs: the catalogue, the tools, the scripts, and the effect of a changed byte."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.config.loader import load
 from internal.skills.library import shipped_folder
 from larkspur.administration.skills import SkillAdmin
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.sandboxes import sandbox_params
 from tests.support.skills import write_skill
@@ -61,7 +61,7 @@ async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     )
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         await go(here, workspace)
         first, *others = here.model.requests
         loaded, file, unknown, wrong, outside, ran = (seen_in(one).last_result for one in others)
@@ -96,7 +96,7 @@ async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run
     )
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         await go(here, workspace)
         first, *others = here.model.requests
         loaded, checklist, ran = (seen_in(one).last_result for one in others)
@@ -129,7 +129,7 @@ async def test_skills_of_the_setting_are_offered_after_a_review_and_can_only_be_
     load_it = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
     tries = f"cat {folder}/SKILL.md; echo x > {folder}/new"
     try_it = Reply(calls=[Call("shell", {"command": tries})])
-    async with core(home, [Reply("one"), load_it, try_it, Reply("two")], environ) as here:
+    async with open_agent(home, [Reply("one"), load_it, try_it, Reply("two")], environ) as here:
         await go(here, workspace)
         item = admin.review("bird-song").item
         assert (item.origin, item.state) == ("shared", "not reviewed")
@@ -147,7 +147,7 @@ async def test_a_profile_without_the_tool_has_no_skills(home: Path, tmp_path: Pa
     (home / "profiles").mkdir()
     (home / "profiles" / "reader.yaml").write_text("tools: [read_file]\n")
     environ = {**NO_GATES, "LARKSPUR_AGENT__PROFILE": "reader"}
-    async with core(home, [Reply("done")], environ) as here:
+    async with open_agent(home, [Reply("done")], environ) as here:
         await go(here, tmp_path)
         (request,) = here.model.requests
     assert "load_skill" not in {tool["name"] for tool in request["tools"]}
@@ -159,7 +159,7 @@ async def test_a_skill_is_withheld_until_it_is_reviewed_and_after_a_changed_byte
 ) -> None:
     load = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
     script = [Reply("one"), load, Reply("two"), Reply("three")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         await go(here, tmp_path)  # not reviewed
         await review(home)
         holds = here.model.requests
@@ -178,7 +178,7 @@ async def test_a_skill_that_changes_during_a_run_is_withheld_at_once(
     change = Call("shell", {"command": f"echo x >> {skill}/SKILL.md"})
     load = Call("load_skill", {"name": "bird-song"})
     script = [Reply(calls=[change]), Reply(calls=[load]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:  # not isolated: it can change the file
+    async with open_agent(home, script, NO_GATES) as here:  # not isolated: it can change the file
         await go(here, tmp_path)
         assert (
             "is withheld: changed since its review" in seen_in(here.model.requests[-1]).last_result
@@ -195,7 +195,7 @@ async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
     load = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
     reads = [Reply(calls=[Call("read_file", {"path": "long.txt"})]) for _ in range(8)]
     environ = {**NO_GATES, "LARKSPUR_LLM__CONTEXT_WINDOW": "40000"}
-    async with core(home, [load, *reads, Reply("done")], environ) as here:
+    async with open_agent(home, [load, *reads, Reply("done")], environ) as here:
         made = await here.submit("go", workspace=str(tmp_path), permission_mode="all")
         await here.end_of(made)
         events = {each["event"] for each in await here.durable(made)}
@@ -212,7 +212,7 @@ async def test_a_profile_and_a_task_grant_skills_by_name(home: Path, tmp_path: P
     (home / "profiles").mkdir()
     (home / "profiles" / "singer.yaml").write_text("skills: [Bird-Song, missing]\n")
     script = [Reply(calls=[Call("load_skill", {"name": "other"})]), *[Reply("done")] * 3]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
 
         async def start(profile: str | None, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
             made = await here.submit("go", profile=profile, workspace=str(tmp_path), **options)
@@ -249,7 +249,7 @@ async def test_the_skills_of_a_working_folder_wait_for_a_review_of_their_files(
     (workspace / ".agents" / "skills").symlink_to(outside)
     load_it = Reply(calls=[Call("load_skill", {"name": "moth"})])
     script = [load_it, Reply("one"), load_it, Reply("two"), load_it, Reply("three")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
 
         async def start() -> list[dict[str, Any]]:
             made = await here.submit("go", workspace=str(workspace))

@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Channel
-from tests.support.agent_app import core, plan
+from tests.support.agent_app import open_agent, plan
 from tests.support.anthropic_server import Call, Reply
 
 TREES = {
@@ -47,7 +47,7 @@ async def test_a_stop_ends_the_run_within_two_seconds(
     tree = TREES[name]
     marker = str(secrets.randbelow(10**9) + 10**9)  # seconds to sleep, and a name for /proc
     command = f"touch kept; sh -c {quoted(tree.replace('{}', marker))}"
-    async with core(
+    async with open_agent(
         home, [Reply(calls=[plan()]), Reply(calls=[Call("shell", {"command": command})])]
     ) as here:
         made = await here.submit("sleep")

@@ -32,7 +32,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.store.database import Database, Write
-from tests.support.agent_app import Core, core, make_recovery, plan, sound
+from tests.support.agent_app import Core, make_recovery, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.database_wrapper import DatabaseWrapper
 
@@ -159,7 +159,7 @@ async def tasks(here: Core, made: Submitted) -> list[Task]:
 
 
 async def test_a_stop_before_a_pause_is_stored_cancels_the_run(home: Path) -> None:
-    async with core(home, [ASK]) as here:
+    async with open_agent(home, [ASK]) as here:
         here.services.dispatcher.stop()
         made = await here.submit("paint")
         await execute(
@@ -173,7 +173,7 @@ async def test_a_stop_before_a_pause_is_stored_cancels_the_run(home: Path) -> No
 async def test_a_stop_before_the_end_is_stored_cancels_the_run_and_drops_its_steering(
     home: Path,
 ) -> None:
-    async with core(home, [Reply(text="Painted.")]) as here:
+    async with open_agent(home, [Reply(text="Painted.")]) as here:
         here.services.dispatcher.stop()
         made = await here.submit("paint")
 
@@ -188,7 +188,7 @@ async def test_a_stop_before_the_end_is_stored_cancels_the_run_and_drops_its_ste
 
 
 async def test_a_stop_before_a_hand_over_is_stored_cancels_the_run(home: Path) -> None:
-    async with core(home, [Reply(hang=True)]) as here:
+    async with open_agent(home, [Reply(hang=True)]) as here:
         here.services.dispatcher.stop()
         made = await here.submit("paint")
         active = await claim(here, made, "here")
@@ -205,7 +205,7 @@ async def test_a_stop_before_a_hand_over_is_stored_cancels_the_run(home: Path) -
 async def test_the_stopped_run_of_a_dead_process_is_cancelled(
     home: Path, *, terminal: bool
 ) -> None:
-    async with core(home, [Reply(hang=True)]) as here:
+    async with open_agent(home, [Reply(hang=True)]) as here:
         app = here.services
         app.dispatcher.stop()
         made = await here.submit("paint")
@@ -230,7 +230,7 @@ async def from_chat(here: Core, text: str, name: str) -> Submission:
 async def test_an_interruption_before_a_pause_or_an_end_keeps_the_new_task(
     home: Path, reply: Reply
 ) -> None:
-    async with core(home, [reply]) as here:
+    async with open_agent(home, [reply]) as here:
         gateway = here.services.gateway
         here.services.dispatcher.stop()
         made = await gateway.submit(await from_chat(here, "paint", "m1"), LOCAL_OWNER)
@@ -250,7 +250,7 @@ async def test_an_interruption_before_a_pause_or_an_end_keeps_the_new_task(
 async def test_a_recall_before_a_pause_or_an_end_leaves_no_reply_and_no_history(
     home: Path, reply: Reply
 ) -> None:
-    async with core(home, [reply]) as here:
+    async with open_agent(home, [reply]) as here:
         app = here.services
         app.dispatcher.stop()
         made = await app.gateway.submit(await from_chat(here, "paint", "m1"), LOCAL_OWNER)
@@ -295,7 +295,7 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
     work = [Reply(calls=[plan()], when=When(all_results=0)), LOOK]
     work += [msgspec.structs.replace(reply, when=When(all_results=2))]
     steered = Reply(text="Green.", when=When(last_user="green"))
-    async with core(home, Rules([steered, *work])) as here:
+    async with open_agent(home, Rules([steered, *work])) as here:
         here.services.dispatcher.stop()
         services = here.services.coordinator.services
         for number in range(1, 100):

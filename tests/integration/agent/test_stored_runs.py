@@ -1,4 +1,4 @@
-"""Runs of an earlier version: what 0.1.0a1 left in its database goes on with this code.
+"""Runs of an earlier version: stored runs of 0.1.0a1 continue with this code.
 
 `leave_runs` wrote the database, as a killed process leaves it; the file is never written again.
 """
@@ -16,7 +16,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.home import prepare
-from tests.support.agent_app import core, plan, sound
+from tests.support.agent_app import open_agent, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 
 STORED = Path(__file__).parent / "runs-0.1.0a1.db.gz"
@@ -62,7 +62,7 @@ PLAIN = ("colour", "thinking", "calling", "serving", "delegating", "told", "fail
 
 async def leave_runs(home: Path, target: Path) -> None:
     """Write a database with runs in all states that are stored, as a killed process leaves it."""
-    async with core(home, Rules(LEFT), NO_GATES) as here:
+    async with open_agent(home, Rules(LEFT), NO_GATES) as here:
         made = {
             "approve": await here.submit("approve", permission_mode=Mode.ASK),
             "review": await here.submit("review", plan_review="always"),
@@ -120,7 +120,7 @@ ANSWERS = {
 async def test_the_runs_of_the_first_version_go_on(tmp_path: Path) -> None:
     home = prepare(tmp_path / "home")
     (home / "larkspur.db").write_bytes(gzip.decompress(STORED.read_bytes()))
-    async with core(home, Rules(REST), NO_GATES) as here:
+    async with open_agent(home, Rules(REST), NO_GATES) as here:
         gateway = here.services.gateway
         tasks = {each.instruction: each for each in await gateway.queries.tasks(LOCAL_OWNER)}
         made: dict[str, Submitted] = {}

@@ -16,7 +16,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
 from larkspur.services import TerminalServices, open_terminal
-from tests.support.agent_app import Core, core, plain_gateway
+from tests.support.agent_app import Core, open_agent, plain_gateway
 from tests.support.anthropic_server import Reply, Rules, When
 
 LONG = "word " * 300_000
@@ -52,7 +52,7 @@ def positions(seen: list[StreamItem]) -> list[int]:
 
 async def test_a_late_subscriber_receives_the_text_so_far(home: Path) -> None:
     script = [Reply(text="one two three four", pieces=4, after_pieces=2, hold="rest")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("count")
         async with aclosing(watch(here, made.session_id)) as early:
             await until(early, "workflow.node.output.delta")
@@ -80,7 +80,7 @@ async def test_a_slow_subscriber_loses_no_durable_event(home: Path) -> None:
         Reply(text=LONG, pieces=300),
         Reply(text="second"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("talk a lot")
         async with aclosing(watch(here, made.session_id)) as slow:
             seen = await until(slow, "replay.done")
@@ -96,7 +96,7 @@ async def test_a_slow_subscriber_loses_no_durable_event(home: Path) -> None:
 
 
 async def test_an_invalid_cursor_resets_the_stream(home: Path) -> None:
-    async with core(home, [Reply(text="hello")]) as here:
+    async with open_agent(home, [Reply(text="hello")]) as here:
         made = await here.submit("hi")
         await here.end_of(made)
         head = here.services.broadcaster.head
@@ -114,7 +114,7 @@ async def test_an_invalid_cursor_resets_the_stream(home: Path) -> None:
 
 
 async def test_a_subscription_from_the_end_receives_only_new_events(home: Path) -> None:
-    async with core(home, [Reply(text="one"), Reply(text="two")]) as here:
+    async with open_agent(home, [Reply(text="one"), Reply(text="two")]) as here:
         first = await here.submit("one")
         await here.end_of(first)
         async with aclosing(watch(here, None, None)) as everything:
@@ -127,7 +127,7 @@ async def test_a_subscription_from_the_end_receives_only_new_events(home: Path) 
 
 
 async def test_closing_the_broadcaster_ends_every_stream(home: Path) -> None:
-    async with core(home, []) as here:
+    async with open_agent(home, []) as here:
         streams = [watch(here, None, None) for _ in range(3)]
         for stream in streams:
             await until(stream, "replay.done")
@@ -144,7 +144,7 @@ async def test_the_gateway_delivers_events_of_a_terminal_in_order(home: Path) ->
             Reply(text="from the gateway", pieces=3),
         ]
     )
-    async with core(home, rules) as here:
+    async with open_agent(home, rules) as here:
         environ = {
             "LARKSPUR_HOME": str(home),
             "ANTHROPIC_BASE_URL": here.model.base_url,
@@ -186,7 +186,7 @@ async def in_terminal(here: Core, terminal: TerminalServices, text: str) -> Subm
 
 
 async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> None:
-    async with core(home, [Reply(text="mine"), Reply(text="the gateway's")]) as here:
+    async with open_agent(home, [Reply(text="mine"), Reply(text="the gateway's")]) as here:
         environ = {
             "LARKSPUR_HOME": str(home),
             "ANTHROPIC_BASE_URL": here.model.base_url,
@@ -206,7 +206,7 @@ async def test_the_dispatcher_leaves_runs_of_a_terminal_alone(home: Path) -> Non
 
 async def test_ephemeral_events_do_not_move_the_cursor(home: Path) -> None:
     script = [Reply(text=LONG, pieces=300, after_pieces=1, hold="rest")]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("talk")
         async with aclosing(watch(here, made.session_id)) as slow:
             seen = await until(slow, "workflow.node.output.delta")

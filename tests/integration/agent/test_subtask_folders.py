@@ -10,7 +10,7 @@ from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Run
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in
 from tests.support.git_repository import git, make_repository
 from tests.support.sandboxes import sandbox_params
@@ -82,7 +82,7 @@ async def test_a_subtask_with_a_folder_of_its_own_keeps_apart(home: Path, provid
         Call("read_file", {"path": "notes.txt"}),
     )
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
-    async with core(home, rules, environ) as here:
+    async with open_agent(home, rules, environ) as here:
         made, [run] = await run_to_end(here)
         told = results(here.model.requests[-2])
         own = home / "task-folders" / f"{made.session_id}.{run.task_id}"
@@ -106,7 +106,7 @@ async def test_a_worktree_is_worked_in_shown_and_applied(
     rules = script("worktree", WRITE, Call("shell", {"command": COMMANDS}))
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     (repository / "b.txt").write_text("not committed\n")
-    async with core(home, rules, environ) as here:
+    async with open_agent(home, rules, environ) as here:
         made, [run] = await run_to_end(here, repository)
         assert run.status == "completed"
         assert "First\nMine\nFirst\nother\nmore" in seen_in(here.model.requests[-2]).last_result
@@ -137,7 +137,7 @@ async def test_a_worktree_is_worked_in_shown_and_applied(
 
 async def test_what_a_failed_subtask_changed_is_kept(home: Path, repository: Path) -> None:
     failing = Reply(fault=Fault("status", status=400), when=when("work", 1))
-    async with core(home, script("worktree", WRITE, end=failing), NO_GATES) as here:
+    async with open_agent(home, script("worktree", WRITE, end=failing), NO_GATES) as here:
         _, [run] = await run_to_end(here, repository)
         assert run.status == "failed"
         assert "+by the subtask" in await content(here, (await artifacts(here, run))[0])
@@ -145,7 +145,7 @@ async def test_what_a_failed_subtask_changed_is_kept(home: Path, repository: Pat
 
 async def test_what_a_stopped_subtask_changed_is_kept(home: Path, repository: Path) -> None:
     held = Reply("never", hold="go", when=when("work", 1))
-    async with core(home, script("worktree", WRITE, end=held), NO_GATES) as here:
+    async with open_agent(home, script("worktree", WRITE, end=held), NO_GATES) as here:
         gateway = here.services.gateway
         made = await here.submit("start", workspace=str(repository))
         await here.model.until_open(1)
@@ -160,7 +160,7 @@ async def test_what_a_stopped_subtask_changed_is_kept(home: Path, repository: Pa
 
 
 async def test_a_deleted_session_takes_its_worktrees_along(home: Path, repository: Path) -> None:
-    async with core(home, script("worktree", WRITE), NO_GATES) as here:
+    async with open_agent(home, script("worktree", WRITE), NO_GATES) as here:
         made, _ = await run_to_end(here, repository)
         assert git(repository, "branch", "--list", "larkspur/*")
         await here.services.gateway.delete_session(made.session_id, LOCAL_OWNER)
@@ -173,7 +173,7 @@ async def test_only_operators_apply_changes_and_only_where_there_are_some(
     home: Path, repository: Path
 ) -> None:
     reader = Principal(LOCAL_OWNER.id, roles=frozenset({"talk"}))
-    async with core(home, script("worktree"), NO_GATES) as here:
+    async with open_agent(home, script("worktree"), NO_GATES) as here:
         _, [run] = await run_to_end(here, repository)
         apply = here.services.gateway.worktrees.apply
         with pytest.raises(NotFound, match="has changed nothing in a worktree"):
@@ -189,7 +189,7 @@ async def test_a_folder_without_a_repository_fails_with_the_reason(
 ) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
-    async with core(home, script("worktree", WRITE), NO_GATES) as here:
+    async with open_agent(home, script("worktree", WRITE), NO_GATES) as here:
         _, runs = await run_to_end(here, plain)
         told = seen_in(here.model.requests[-1]).last_result
     assert "is not a git repository" in told
@@ -198,7 +198,7 @@ async def test_a_folder_without_a_repository_fails_with_the_reason(
 
 async def test_changes_that_cannot_be_committed_are_told(home: Path, repository: Path) -> None:
     rules = script("worktree", WRITE, Call("shell", {"command": f"rm -rf {repository}/.git"}))
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         _, [run] = await run_to_end(here, repository)
         assert run.status == "completed"
         [diff] = await artifacts(here, run)
@@ -219,7 +219,7 @@ async def test_a_worktree_cannot_be_turned_against_the_repository(
         Call("write_file", {"path": ".git/config", "content": "x"}),
     )
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": "bubblewrap"}
-    async with core(home, rules, environ) as here:
+    async with open_agent(home, rules, environ) as here:
         made, [run] = await run_to_end(here, repository)
         told = results(here.model.requests[-2])
     lines = [line for line in told[0].splitlines() if not line.startswith(("bash:", "sh:"))]
@@ -257,7 +257,7 @@ async def test_two_subtasks_that_edit_one_file_lose_no_change(home: Path, tmp_pa
         rules.append(Reply(calls=edits(who), when=when(f"{who} side")))
         rules.append(Reply("edited", when=when(f"{who} side", count)))
     rules.append(Reply("done", when=when("start", 1)))
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         _, runs = await run_to_end(here, folder)
     assert [run.status for run in runs] == ["completed"] * 2
     assert (folder / "list.txt").read_text() == "\n".join(f"{each}: new" for each in lines) + "\n"
@@ -280,7 +280,7 @@ async def test_files_of_the_creators_folder_are_handed_over(home: Path, tmp_path
             Reply("worked", when=when("work", 1)),
         ]
     )
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         _, [run] = await run_to_end(here, folder)
         refused = results(here.model.requests[1])[0]
         read = results(here.model.requests[-2])[0]
@@ -299,7 +299,7 @@ async def test_the_creator_is_told_where_a_worktree_starts(home: Path, repositor
             Reply("told"),
         ]
     )
-    async with core(home, rules, NO_GATES) as here:
+    async with open_agent(home, rules, NO_GATES) as here:
         made = await here.submit("start", workspace=str(repository))
         await here.end_of(made)
         texts = [text for each in here.model.requests for text in results(each)]

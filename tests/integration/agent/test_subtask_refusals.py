@@ -7,7 +7,7 @@ import pytest
 
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in
 from tests.support.scripted_model import When
 
@@ -19,7 +19,7 @@ async def result_of(
 ) -> tuple[str, int]:
     """Return the result of one call of a new run, and how many subtasks there are."""
     script = [Reply(calls=[call]), Reply("over")]
-    async with core(home, script, {**NO_GATES, **(environ or {})}) as here:
+    async with open_agent(home, script, {**NO_GATES, **(environ or {})}) as here:
         made = await here.submit("start", **options)
         await here.end_of(made)
         queries = here.services.gateway.queries
@@ -73,7 +73,7 @@ async def test_a_task_of_another_conversation_is_unknown(home: Path, tool: str) 
             return Reply(calls=[asked["call"]]) if not seen.results else Reply(seen.last_result)
         return next(each for each in rules if each.when is not None and each.when.fits(seen))
 
-    async with core(home, reply, NO_GATES) as here:
+    async with open_agent(home, reply, NO_GATES) as here:
         first = await here.submit("first")
         await here.until(
             first.session_id, lambda each: each["payload"].get("final_answer") == "reported"
@@ -104,7 +104,7 @@ async def test_a_model_that_polls_is_told_how_to_wait(home: Path) -> None:
             return Reply(calls=[Call("create_task", {"instruction": "dig"})])
         return Reply(calls=[status]) if seen.results < 6 else Reply("tired")
 
-    async with core(home, reply, NO_GATES) as here:
+    async with open_agent(home, reply, NO_GATES) as here:
         made = await here.submit("start")
         await here.end_of(made)
         texts = [seen_in(each).last_result for each in here.model.requests]
@@ -139,7 +139,7 @@ async def test_a_subtask_has_no_tools_to_delegate_unless_its_profile_says_so(hom
         Reply("led", when=When(last_user="lead", results=1)),
         Reply("over", when=When(last_user="start", results=1)),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.end_of(made)
         whole = await here.services.gateway.queries.task_tree(made.task_id, LOCAL_OWNER)
@@ -168,7 +168,7 @@ async def test_a_tree_spends_no_more_than_its_root_may(home: Path) -> None:
         Reply(calls=[Call("list_dir", {})], usage=usage, when=When(last_user="dig")),
         Reply("over", usage=usage, when=When(last_user="start", results=1)),
     ]
-    async with core(home, Rules(rules), {**NO_GATES, **prices}) as here:
+    async with open_agent(home, Rules(rules), {**NO_GATES, **prices}) as here:
         made = await here.submit("start", max_cost=3.5)
         events = await here.end_of(made)
         whole = await here.services.gateway.queries.task_tree(made.task_id, LOCAL_OWNER)

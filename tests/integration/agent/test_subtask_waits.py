@@ -1,4 +1,4 @@
-"""A run that waits for its subtasks does not wait for a person: what others see of it."""
+"""A run that waits for its subtasks does not wait for a person, and others see it so."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import Run
 from internal.channels.mcp.schemas import TaskResultArguments, TaskStatusArguments
 from internal.channels.mcp.tools import McpToolCall, task_result, task_status
-from tests.support.agent_app import Core, core, make_recovery, plan, sound
+from tests.support.agent_app import Core, make_recovery, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.scripted_model import When
 
@@ -50,7 +50,7 @@ async def test_a_wait_for_the_run_lasts_until_its_subtasks_have_ended(tmp_path: 
         Reply("dug there", when=when("dig", 1)),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         gateway, tools = here.services.gateway, client(here)
         waiting = asyncio.create_task(gateway.wait_for_run(made, LOCAL_OWNER, 60))
@@ -75,7 +75,7 @@ async def test_the_plan_of_a_subtask_does_not_title_the_session(tmp_path: Path) 
         Reply("dug", when=when("dig", 1)),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
         session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
@@ -93,7 +93,7 @@ def starts_of(events: list[dict[str, Any]], run_id: str) -> int:
 async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
     tmp_path: Path,
 ) -> None:
-    """The end of a task that it does not wait for any more is told at its next step."""
+    """The end of a task that is no longer waited for is reported at the next step."""
     slow = Call("subagent", {"tasks": [{"instruction": "climb"}]})
     rules = [
         Reply(calls=[DELEGATE, slow], when=when("start")),
@@ -101,7 +101,7 @@ async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
         Reply("climbed", hold="climb", when=When(last_user="climb")),
         Reply("found", when=when("start", 2)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         waits: int = 0
 
@@ -119,14 +119,14 @@ async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
 
 
 async def test_a_subtask_that_cannot_continue_ends_the_waits_for_it(tmp_path: Path) -> None:
-    """As when its events cannot be stored: what depends on it is blocked, its creator goes on."""
+    """If a subtask's events cannot be stored, its dependents are blocked, its creator continues."""
     parts = [{"instruction": "dig"}, {"instruction": "fill", "depends_on": ["1"]}]
     rules = [
         Reply(calls=[Call("subagent", {"tasks": parts})], when=when("start")),
         Reply("dug", hold="dig", when=when("dig")),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)
@@ -154,7 +154,7 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
         Reply("dug", hold="dig", when=when("dig")),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)
@@ -174,14 +174,14 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
 async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
     tmp_path: Path,
 ) -> None:
-    """The next task has the rights of the outermost one, not those of the subtask."""
+    """The next task has the rights of the outermost task, not of the subtask."""
     rules = [
         Reply(calls=[DELEGATE], when=when("start")),
         Reply("dug", hold="dig", when=when("dig")),
         Reply("found", when=when("start", 1)),
         Reply("deeper it is", when=when("deeper")),
     ]
-    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+    async with open_agent(tmp_path, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, is_waiting_for_tasks)
         await here.model.until_open(1)

@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import Core, core, sound
+from tests.support.agent_app import Core, open_agent, sound
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in
 from tests.support.scripted_model import When
 
@@ -45,7 +45,7 @@ async def test_three_subtasks_run_at_once_and_their_results_come_back(home: Path
             for number, site in enumerate(SITES)
         ),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("compare three sites")
         await here.model.until_open(3)
         await here.until(
@@ -83,7 +83,7 @@ async def test_the_words_of_subtasks_are_not_those_of_the_conversation(home: Pat
         Reply("a secret of the worker", when=when("look into it")),
         Reply("second answer", when=when("second")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("first")
         await here.end_of(made)
         await here.end_of(await here.submit("second", made.session_id))
@@ -104,7 +104,7 @@ async def test_a_created_task_is_told_once_at_the_next_step(home: Path, tmp_path
         Reply("dug", hold="dig", when=when("dig")),
         Reply("the end", when=When(last_text="has ended")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start", workspace=str(folder))
         await here.until(
             made.session_id,
@@ -134,7 +134,7 @@ async def test_what_ends_after_its_creator_is_reported_together_in_one_answer(ho
         Reply("fetched", hold="fetch", when=when("fetch")),
         Reply("as I said", when=when("what was it")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.end_of(made)
         await here.model.until_open(2)
@@ -166,7 +166,7 @@ async def test_a_subtask_that_a_person_stopped_is_not_reported(home: Path) -> No
         Reply("dug", when=when("dig")),
         Reply("fetched", hold="never", when=when("fetch")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, lambda each: each["payload"].get("final_answer") == "dug")
         whole = await tree(here, made)
@@ -187,7 +187,7 @@ async def test_a_message_wakes_a_run_that_waits_for_tasks(home: Path) -> None:
         Reply("dug", hold="dig", when=when("dig")),
         Reply("hello to you", when=When(last_text="hurry")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.model.until_open(1)
         await here.until(
@@ -212,7 +212,7 @@ async def test_a_subtask_asks_where_its_root_was_asked(home: Path) -> None:
         Reply("dug there", when=when("dig", 1)),
         Reply("found", when=when("start", 1)),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         asked: list[dict[str, Any]] = []
 
@@ -235,7 +235,7 @@ async def test_a_stop_ends_the_whole_tree(home: Path) -> None:
         Reply("dug", hold="never", when=when("dig")),
         Reply(calls=[Call("request_user", {"question": "Where?"})], when=when("fetch")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         await here.until(made.session_id, lambda each: each["event"] == "workflow.question.asked")
         await here.model.until_open(1)
@@ -265,7 +265,7 @@ async def test_a_stop_ends_what_depends_on_what_it_ends(home: Path) -> None:
         Reply(calls=[Call("request_user", {"question": "Where?"})], when=when("inquire")),
         Reply("dug", when=when("dig")),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         seen: set[str] = set()
 
@@ -296,7 +296,7 @@ async def test_a_task_starts_when_those_it_depends_on_are_completed(home: Path) 
         Reply("written", when=when("write it")),
         Reply("over", when=when("start", 1)),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
     users = [seen_in(each).last_user for each in here.model.requests]
@@ -319,7 +319,7 @@ async def test_a_failed_dependency_blocks_what_waits_for_it(home: Path) -> None:
         refused,
         Reply("over", when=when("start", 1)),
     ]
-    async with core(home, Rules(rules), NO_GATES) as here:
+    async with open_agent(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start")
         events = await here.end_of(made)
         whole = await tree(here, made)
@@ -342,7 +342,7 @@ async def test_at_most_eight_of_64_run_at_once_and_a_65th_is_refused(home: Path)
             return Reply("over")
         return Reply("done", delay_seconds=0.02)
 
-    async with core(home, reply, NO_GATES) as here:
+    async with open_agent(home, reply, NO_GATES) as here:
         made = await here.submit("start")
         counting = asyncio.create_task(_most_running(here, made.task_id))
         events = await here.end_of(made)

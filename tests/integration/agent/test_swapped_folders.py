@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import InvalidRequest
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in
 from tests.support.exchanged_folders import exchanging
 from tests.support.git_repository import make_repository
@@ -55,7 +55,7 @@ async def test_the_objects_of_a_worktree_are_replaced(
         Reply("seen", when=When(last_user="work", results=1)),
         Reply("done", when=When(last_user="start", results=1)),
     ])  # fmt: skip
-    async with core(home, script, environ(provider)) as here:
+    async with open_agent(home, script, environ(provider)) as here:
         made = await here.submit("start", workspace=str(repository), permission_mode=None)
         await here.model.until_open(1)
         objects.rename(repository / "moved")
@@ -81,7 +81,7 @@ async def test_a_folder_is_exchanged_while_it_is_searched(
         for number in range(10)
     ]
     script = [Reply(calls=searches), Reply(calls=searches), Reply("done")]
-    async with core(home, script, environ(provider)) as here:
+    async with open_agent(home, script, environ(provider)) as here:
         with exchanging(workspace, "sub", "link"):
             made = await here.submit("start", workspace=str(workspace))
             await here.end_of(made)
@@ -105,7 +105,7 @@ async def test_a_workspace_inside_of_another_is_exchanged(
         Call("write_file", {"path": "made", "content": ""}),
     ]
     script = [*(Reply(calls=calls) for _ in range(5)), Reply("done")]
-    async with core(home, script, environ(provider)) as here:
+    async with open_agent(home, script, environ(provider)) as here:
         with exchanging(outer, "inner", "link"):
             # a task whose folder is the link when it is given or started is refused
             while True:
@@ -130,7 +130,7 @@ async def test_a_task_is_told_that_its_workspace_leads_elsewhere(
 ) -> None:
     outer = tmp_path / "project"
     (outer / "inner").mkdir(parents=True)
-    async with core(home, [Reply("one"), Reply("two")], environ("native")) as here:
+    async with open_agent(home, [Reply("one"), Reply("two")], environ("native")) as here:
         made = await here.submit("first", workspace=str(outer / "inner"))
         await here.end_of(made)
         (outer / "inner").rename(outer / "moved")
@@ -146,7 +146,7 @@ async def test_a_pipe_is_not_searched(home: Path, tmp_path: Path, name: str) -> 
     os.mkfifo(workspace / "pipe")
     (workspace / "notes").write_text("a line")
     search = Call("search_files", {"path": name, "pattern": "line"})
-    async with core(home, [Reply(calls=[search]), Reply("done")], environ("native")) as here:
+    async with open_agent(home, [Reply(calls=[search]), Reply("done")], environ("native")) as here:
         async with asyncio.timeout(15):  # a search may take 20 s
             made = await here.submit("start", workspace=str(workspace))
             await here.end_of(made)

@@ -1,4 +1,4 @@
-"""What a short task costs the database: bounds, so that it does not grow unnoticed."""
+"""Database cost of a short task: bounds, so that it does not grow unnoticed."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ from internal.agent.domain.ids import SessionId
 from internal.config.home import prepare
 from internal.storage.sqlite import writer
 from internal.storage.sqlite.database import SqliteDatabase
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply
 
 TASKS = 8
@@ -58,7 +58,7 @@ class Recorder:
             self.units.append((thread.name, self._open[thread.native_id or 0]))
 
     def take(self, commits: int) -> Cost:
-        """Return what was recorded since the last call, without the periodic statements."""
+        """Return the records since the last call, without the periodic statements."""
         units, self.units = self.units, []
         own = [(name, unit) for name, unit in units if unit and not PERIODIC.issuperset(unit)]
         return Cost(
@@ -70,7 +70,7 @@ class Recorder:
 
 @contextmanager
 def recorded() -> Generator[Recorder]:
-    """Record in this thread, and in those that the block starts."""
+    """Record in this thread, and in threads started by the block."""
     recorder = Recorder()
     before = sys.getprofile(), threading.getprofile()
     sys.setprofile(recorder.profile)
@@ -83,7 +83,7 @@ def recorded() -> Generator[Recorder]:
 
 
 async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
-    """Return what each of several tasks costs, in one session or in one for each."""
+    """Return the cost of each of several tasks, in one session or in one for each."""
     found: list[Cost] = []
     opened = here.services.database
     assert isinstance(opened, SqliteDatabase)
@@ -101,9 +101,9 @@ async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
 async def test_a_task_costs_three_writes_and_one_read(
     tmp_path: Path, statements: int, *, kept: bool
 ) -> None:
-    """The statements include those of the one who watches it. Always with SQLite."""
+    """The statements include the reads of a watcher. Always with SQLite."""
     with recorded() as recorder:
-        async with core(
+        async with open_agent(
             prepare(tmp_path / "home"), [Reply("word " * 10, pieces=10)] * TASKS
         ) as here:
             costs = await costs_of(here, recorder, kept=kept)

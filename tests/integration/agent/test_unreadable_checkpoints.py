@@ -16,7 +16,7 @@ from internal.agent.store.checkpoints import CHECKPOINT_VERSION
 from internal.config.loader import load
 from internal.settings.chat import ChatAccess, ChatChannelSettings
 from larkspur.services import TerminalServices, open_terminal
-from tests.support.agent_app import Core, core, plain_gateway, plan, sound
+from tests.support.agent_app import Core, open_agent, plain_gateway, plan, sound
 from tests.support.anthropic_server import Reply, Rules, When
 from tests.support.chat_services import EchoChat, open_channel
 from tests.support.database_files import execute
@@ -97,24 +97,24 @@ async def check_failed(here: Core, made: Submitted, damage: str) -> None:
 async def test_a_gateway_fails_an_unreadable_run_and_continues_the_others(
     home: Path, damage: str
 ) -> None:
-    async with core(home, PLANNER) as here:
+    async with open_agent(home, PLANNER) as here:
         damaged, intact = await here.submit("damaged"), await here.submit("intact")
         await until_planned(here, damaged)
         await until_planned(here, intact)
     execute(home / "larkspur.db", DAMAGES[damage][0].format(damaged.run_id))
 
-    async with core(home, FINISHER) as here:
+    async with open_agent(home, FINISHER) as here:
         await check_failed(here, damaged, damage)
         assert (await here.end_of(intact))[-1]["payload"]["final_answer"] == "done"
 
 
 async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(home: Path) -> None:
-    async with core(home, PLANNER) as here:
+    async with open_agent(home, PLANNER) as here:
         made = await here.submit("damaged")
         await until_planned(here, made)
     execute(home / "larkspur.db", "update turn_log set message = cast(x'ff00' as text)")
 
-    async with core(home, FINISHER) as here:
+    async with open_agent(home, FINISHER) as here:
         events = await here.end_of(made)
         sound(events)
         assert "Could not decode to UTF-8" in events[-1]["payload"]["error"]
@@ -122,7 +122,7 @@ async def test_a_run_whose_stored_bytes_are_no_text_fails_without_its_messages(h
 
 
 async def test_damaged_columns_of_a_run_affect_no_other_run(home: Path) -> None:
-    async with core(home, PLANNER) as here:
+    async with open_agent(home, PLANNER) as here:
         stopped, damaged = await here.submit("stopped"), await here.submit("intact and damaged")
         await until_planned(here, stopped)
         await until_planned(here, damaged)
@@ -131,7 +131,7 @@ async def test_damaged_columns_of_a_run_affect_no_other_run(home: Path) -> None:
     execute(file, damage.format("stop_request", stopped.run_id))
     execute(file, damage.format("usage", damaged.run_id))
 
-    async with core(home, FINISHER) as here:
+    async with open_agent(home, FINISHER) as here:
         assert (await here.end_of(damaged))[-1]["payload"]["final_answer"] == "done"
         assert (await here.end_of(stopped))[-1]["event"] == "workflow.result.cancelled"
         assert (await here.end_of(await here.submit("intact")))[-1]["payload"]["final_answer"]
@@ -139,12 +139,12 @@ async def test_damaged_columns_of_a_run_affect_no_other_run(home: Path) -> None:
 
 async def test_the_person_in_the_chat_is_told(home: Path) -> None:
     service = EchoChat()
-    async with core(home, PLANNER) as here, open_channel(service, here, QUIET):
+    async with open_agent(home, PLANNER) as here, open_channel(service, here, QUIET):
         asked = await service.say("damaged")
         await here.model.until_asked(2)
     execute(home / "larkspur.db", "update checkpoints set turn = '{'")
 
-    async with core(home, FINISHER) as here, open_channel(service, here, QUIET):
+    async with open_agent(home, FINISHER) as here, open_channel(service, here, QUIET):
         await service.until(lambda: bool(service.replies()))
         [(text, replied_to)] = service.replies()
         assert "its saved state can't be read" in text
@@ -183,12 +183,12 @@ async def die_in_terminal(here: Core, home: Path, texts: list[str]) -> list[Subm
 async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
     home: Path, damage: str
 ) -> None:
-    async with core(home, PLANNER) as here:
+    async with open_agent(home, PLANNER) as here:
         here.services.dispatcher.stop()  # its sweep must not be quicker
         damaged, intact = await die_in_terminal(here, home, ["damaged", "intact"])
     execute(home / "larkspur.db", DAMAGES[damage][0].format(damaged.run_id))
 
-    async with core(home, FINISHER) as here:
+    async with open_agent(home, FINISHER) as here:
         await check_failed(here, damaged, damage)
         end = (await here.end_of(intact))[-1]["payload"]
         assert (end["stop_reason"], len(await history(here, intact))) == ("interrupted", 3)
@@ -214,7 +214,7 @@ REFUSALS = {
         " begin insert into events select * from events limit 1; end"
     ),
 }
-"""What the database refuses to store at the end of a run."""
+"""Triggers by which the database refuses writes at the end of a run."""
 
 
 @pytest.mark.parametrize("what", REFUSALS)
@@ -223,7 +223,7 @@ async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
     home: Path, what: str
 ) -> None:
     script = Rules([Reply(text="free", when=When(last_user="next")), Reply(text="forty-two")])
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         execute(home / "larkspur.db", REFUSALS[what])
         broken = await here.submit("count")
         queued = await here.submit("next", broken.session_id)

@@ -10,7 +10,7 @@ from internal.agent.app.waiting_messages import WaitingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import TaskFilter
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
 OPEN = {"LARKSPUR_AGENT__GATES": "off"}
@@ -18,7 +18,7 @@ WORDS = "please use metric units"
 
 
 def held() -> Rules:
-    """Return a model whose run waits in a command until a file is there."""
+    """Return a model whose run waits in a command until a file exists."""
     wait = Call("shell", {"command": "until [ -e go ]; do sleep 0.02; done"})
     again = Reply(text="Went on.", when=When(last_text="go on"))
     first = Reply(calls=[wait], when=When(last_user="paint"))
@@ -48,7 +48,7 @@ def asked(here: Core, number: int = -1) -> str:
 
 
 async def test_a_message_that_waits_is_edited_taken_back_and_delivered(home: Path) -> None:
-    async with core(home, held(), OPEN) as here:
+    async with open_agent(home, held(), OPEN) as here:
         made, go = await begin(here)
         words = here.services.gateway.waiting
         one, other = await say(here, made), await say(here, made, "never mind this")
@@ -75,7 +75,7 @@ async def test_a_message_that_waits_is_edited_taken_back_and_delivered(home: Pat
 
 @pytest.mark.parametrize("ending", ["stop", pytest.param("limit", marks=pytest.mark.slow)])
 async def test_a_stopped_run_gives_back_once_what_it_did_not_read(home: Path, ending: str) -> None:
-    async with core(home, held(), OPEN) as here:
+    async with open_agent(home, held(), OPEN) as here:
         made, _ = await begin(here, **({"timeout_seconds": 3.0} if ending == "limit" else {}))
         word = await say(here, made)
         if ending == "stop":
@@ -96,7 +96,7 @@ async def test_a_stopped_run_gives_back_once_what_it_did_not_read(home: Path, en
 
 
 async def test_a_queued_task_is_edited_and_taken_back_until_it_begins(home: Path) -> None:
-    async with core(home, held(), OPEN) as here:
+    async with open_agent(home, held(), OPEN) as here:
         made, go = await begin(here)
         first = await here.submit("then draw", made.session_id)
         second = await here.submit("then sing", made.session_id)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.permissions.modes import Mode
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.http_site import HttpSite
 from tests.support.scripted_model import Call, Reply
 from tests.support.search_services import HIT, KEY, serve_results
@@ -54,7 +54,7 @@ async def test_the_model_receives_results_and_a_repetition_costs_nothing(
 ) -> None:
     serve_results("searxng", site, HIT)
     script = [Reply(calls=[SEARCH]), Reply(calls=[SEARCH]), Reply(text="Found.")]
-    async with core(home, script, environ(site, "tavily", "searxng")) as here:
+    async with open_agent(home, script, environ(site, "tavily", "searxng")) as here:
         submitted = await here.submit("search")
         events = await here.end_of(submitted)
         (text,) = results_of(here)
@@ -72,7 +72,7 @@ async def test_the_model_receives_results_and_a_repetition_costs_nothing(
 async def test_a_search_needs_approval_as_other_network_access(home: Path, site: HttpSite) -> None:
     serve_results("searxng", site, HIT)
     script = [Reply(calls=[SEARCH]), Reply(text="Found.")]
-    async with core(home, script, environ(site, "searxng")) as here:
+    async with open_agent(home, script, environ(site, "searxng")) as here:
         submitted = await here.submit("search", permission_mode=Mode.ASK)
         question = await here.asked(submitted)
         assert site.asked == []
@@ -89,7 +89,7 @@ async def test_the_reason_of_each_provider_reaches_the_model_without_a_key(
     site.page("/search", body, "text/html", status=503)
     settings = {**environ(site, "brave", "searxng"), "TAVILY_API_KEY": KEY}
     script = [Reply(calls=[SEARCH]), Reply(text="Nothing found.")]
-    async with core(home, script, settings) as here:
+    async with open_agent(home, script, settings) as here:
         submitted = await here.submit("search")
         await here.end_of(submitted)
         (text,) = results_of(here)
@@ -100,7 +100,7 @@ async def test_the_reason_of_each_provider_reaches_the_model_without_a_key(
 
 
 async def test_the_tool_is_not_offered_without_a_provider(home: Path) -> None:
-    async with core(home, [Reply(text="No.")], {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, [Reply(text="No.")], {"LARKSPUR_AGENT__GATES": "off"}) as here:
         await here.end_of(await here.submit("search"))
         assert "web_fetch" in offered(here)
         assert "web_search" not in offered(here)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent_app import Core, core, sound
+from tests.support.agent_app import Core, open_agent, sound
 from tests.support.anthropic_server import Call, Reply, ScriptedAnthropic
 from tests.support.openai_server import ScriptedOpenAI
 
@@ -34,7 +34,7 @@ def shown(events: list[dict[str, Any]], end: str) -> str:
 async def run(home: Path, *script: Reply) -> tuple[list[dict[str, Any]], ScriptedOpenAI, Core]:
     async with ScriptedOpenAI(list(script)) as model:
         environ = {**OPENAI, "OPENAI_BASE_URL": model.base_url}
-        async with core(home, [], environ, model) as here:
+        async with open_agent(home, [], environ, model) as here:
             events = await here.end_of(await here.submit("hello"))
             sound(events)
             return events, model, here
@@ -97,7 +97,7 @@ async def test_repairs_are_counted_over_all_processes(home: Path) -> None:
     await run(home, *script)
     async with ScriptedOpenAI(script) as model:
         environ = {**OPENAI, "OPENAI_BASE_URL": model.base_url}
-        async with core(home, [], environ, model) as here:
+        async with open_agent(home, [], environ, model) as here:
             await here.end_of(await here.submit("hello"))
             services = here.services
             counted = await services.database.read(services.stores.call_repairs.list_all)
@@ -106,7 +106,7 @@ async def test_repairs_are_counted_over_all_processes(home: Path) -> None:
 
 async def test_a_paused_turn_is_continued(home: Path) -> None:
     script = [Reply(text="I search", stop_reason="pause_turn"), Reply(text=" and found it.")]
-    async with core(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         events = await here.end_of(await here.submit("hello"))
         assert events[-1]["payload"]["final_answer"] == "I search and found it."
         assert isinstance(here.model, ScriptedAnthropic)
@@ -119,7 +119,7 @@ async def test_sixty_equal_calls_are_not_made(home: Path) -> None:
             return Reply(text="It is always the same.")
         return Reply(calls=[Call("list_dir")])
 
-    async with core(home, reply, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+    async with open_agent(home, reply, {"LARKSPUR_AGENT__GATES": "off"}) as here:
         events = await here.end_of(await here.submit("hello"))
         final = events[-1]["payload"]
         assert (final["error_code"], final["final_answer"]) == (

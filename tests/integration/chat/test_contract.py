@@ -1,4 +1,4 @@
-"""What every chat channel does, whatever the service: each test runs on all of them."""
+"""Contract of every chat channel: each test runs on all of them."""
 
 import json
 import sys
@@ -11,8 +11,7 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.registry import CHANNELS
 from internal.settings.chat import ChatAccess, ChatChannelSettings
-from tests.integration.agent.test_mcp import define, review
-from tests.support.agent_app import core, plan
+from tests.support.agent_app import open_agent, plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_services import (
     ChatService,
@@ -23,6 +22,7 @@ from tests.support.chat_services import (
     until_idle,
 )
 from tests.support.chat_settings import with_values
+from tests.support.mcp_agent import define, review
 from tests.support.mcp_servers import hostile_entry
 from tests.support.skills import write_skill
 
@@ -38,7 +38,7 @@ async def service(request: pytest.FixtureRequest) -> AsyncGenerator[ChatService]
 
 
 async def test_a_message_becomes_one_reply(service: ChatService, tmp_path: Path) -> None:
-    async with core(tmp_path, [Reply("42")]) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, [Reply("42")]) as app, open_channel(service, app, QUIET):
         asked = await service.say("what is 6*7?")
         await service.until(lambda: bool(service.replies()))
         await until_idle(service, app)
@@ -47,7 +47,7 @@ async def test_a_message_becomes_one_reply(service: ChatService, tmp_path: Path)
 
 async def test_a_duplicate_is_answered_once(service: ChatService, tmp_path: Path) -> None:
     script = [Reply("once"), Reply("twice")]
-    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, script) as app, open_channel(service, app, QUIET):
         asked = await service.say("hello")
         await service.redeliver(asked)
         await service.until(lambda: bool(service.replies()))
@@ -61,7 +61,7 @@ async def test_a_chat_keeps_its_order_and_does_not_block_another(
 ) -> None:
     settings = with_values(QUIET, busy_mode="queue")
     script = [Reply("first", hold="go"), Reply("other"), Reply("second")]
-    async with core(tmp_path, script) as app, open_channel(service, app, settings):
+    async with open_agent(tmp_path, script) as app, open_channel(service, app, settings):
         first = await service.say("one")
         await app.model.until_open(1)
         other = await service.say("elsewhere", chat=1)
@@ -75,7 +75,7 @@ async def test_a_chat_keeps_its_order_and_does_not_block_another(
 
 
 async def test_commands_are_answered_without_a_run(service: ChatService, tmp_path: Path) -> None:
-    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, []) as app, open_channel(service, app, QUIET):
         for text, part in (("/status", "running"), ("/taskfoo", "/help"), ("/usage", "no usage")):
             asked = await service.say(text)
             await service.until(partial(has_reply, service, asked))
@@ -88,7 +88,7 @@ async def test_the_instructions_of_a_chat_reach_the_model_in_that_chat_only(
 ) -> None:
     (tmp_path / "AGENTS.md").write_text("Call me Ada.")
     script = [Reply("here"), Reply("elsewhere"), Reply("later")]
-    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, script) as app, open_channel(service, app, QUIET):
         asked = await service.say("/instructions Answer in French.")
         await service.until(partial(has_reply, service, asked))
         assert "Answer in French." in service.replies()[-1][0]
@@ -111,7 +111,7 @@ async def test_the_instructions_of_a_chat_reach_the_model_in_that_chat_only(
 async def test_the_skills_are_listed_with_what_withholds_them(
     service: ChatService, tmp_path: Path
 ) -> None:
-    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, []) as app, open_channel(service, app, QUIET):
         reviews = app.services.gateway.skills
         for text, *parts in (
             ("/skills", "`code-review` (in use)"),
@@ -137,7 +137,7 @@ async def test_the_skills_are_listed_with_what_withholds_them(
 async def test_the_mcp_servers_are_listed_with_what_withholds_them(
     service: ChatService, tmp_path: Path
 ) -> None:
-    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, []) as app, open_channel(service, app, QUIET):
         for text, part in (
             ("/mcp", "There are no MCP servers."),
             ("/mcp", "- `tested` (not reviewed), tools: 0"),
@@ -162,7 +162,7 @@ async def test_an_operator_narrows_what_commands_of_a_chat_reach(
 ) -> None:
     environ = {"LARKSPUR_SANDBOX__PROVIDER": "auto", "LARKSPUR_SANDBOX__NETWORK": '["a.example"]'}
     script = [Reply("hello"), Reply("hello again")]
-    async with core(tmp_path, script, environ) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, script, environ) as app, open_channel(service, app, QUIET):
         for text, part in (
             ("/network", "some hosts only (a.example)"),
             ("/network open", "Only the owner"),
@@ -188,7 +188,7 @@ def has_reply(service: ChatService, message_id: str) -> bool:
 
 async def test_a_message_during_a_run_steers_it(service: ChatService, tmp_path: Path) -> None:
     script = [Reply(calls=[plan("count")], hold="go"), Reply("counted in French")]
-    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, script) as app, open_channel(service, app, QUIET):
         asked = await service.say("count")
         await app.model.until_open(1)
         more = await service.say("in French")
@@ -202,7 +202,7 @@ async def test_a_message_during_a_run_steers_it(service: ChatService, tmp_path: 
 
 @pytest.mark.parametrize("way", ["text", "quote", "button"])
 async def test_a_question_is_answered(service: ChatService, tmp_path: Path, way: str) -> None:
-    async with core(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
         asked = await service.say("touch it")
         await service.until(lambda: bool(service.questions()))
         await until_idle(service, app)
@@ -219,7 +219,7 @@ async def test_a_question_is_answered(service: ChatService, tmp_path: Path, way:
 
 
 async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Path) -> None:
-    async with core(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, ASKS) as app, open_channel(service, app, QUIET):
         await service.say("touch it")
         await service.until(lambda: bool(service.questions()))
         await until_idle(service, app)
@@ -233,7 +233,7 @@ async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Pa
 
 @pytest.mark.first_rows(1)
 async def test_a_failed_send_is_repeated(service: ChatService, tmp_path: Path) -> None:
-    async with core(tmp_path, [Reply("at last")]) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, [Reply("at last")]) as app, open_channel(service, app, QUIET):
         service.fail_sends(2)
         asked = await service.say("hello")
         await service.until(lambda: bool(service.replies()))
@@ -243,7 +243,7 @@ async def test_a_failed_send_is_repeated(service: ChatService, tmp_path: Path) -
 
 async def test_a_rejected_reply_becomes_a_dead_letter(service: ChatService, tmp_path: Path) -> None:
     script = [Reply("never"), Reply("next")]
-    async with core(tmp_path, script) as app, open_channel(service, app, QUIET) as channel:
+    async with open_agent(tmp_path, script) as app, open_channel(service, app, QUIET) as channel:
         service.reject_sends()
         await service.say("hello")
         await until_given_up(channel)
@@ -257,7 +257,7 @@ async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: 
     settings = with_values(QUIET, progress="card", react_emoji="Typing")
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
     async with (
-        core(tmp_path, script) as app,
+        open_agent(tmp_path, script) as app,
         open_channel(service, app, settings),
         open_channel(service, app, settings),
     ):
@@ -273,7 +273,7 @@ async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: 
 async def test_a_restart_between_message_and_reply_loses_nothing(
     service: ChatService, tmp_path: Path
 ) -> None:
-    async with core(tmp_path, [Reply("kept", hold="go")]) as app:
+    async with open_agent(tmp_path, [Reply("kept", hold="go")]) as app:
         async with open_channel(service, app, QUIET):
             asked = await service.say("hello")
             await app.model.until_open(1)
@@ -287,7 +287,7 @@ async def test_a_restart_between_message_and_reply_loses_nothing(
 async def test_a_display_is_continued_after_a_restart(service: ChatService, tmp_path: Path) -> None:
     settings = with_values(QUIET, progress="card")
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]
-    async with core(tmp_path, script) as app:
+    async with open_agent(tmp_path, script) as app:
         async with open_channel(service, app, settings):
             asked = await service.say("look")
             await service.until(lambda: service.displays() == ["Working"])
@@ -298,7 +298,7 @@ async def test_a_display_is_continued_after_a_restart(service: ChatService, tmp_
 
 
 async def test_the_health_follows_the_connection(service: ChatService, tmp_path: Path) -> None:
-    async with core(tmp_path, []) as app:
+    async with open_agent(tmp_path, []) as app:
         async with open_channel(service, app, QUIET) as channel:
             await eventually(lambda: channel.link.status == "connected")
             assert channel.name == service.name
@@ -311,7 +311,10 @@ async def test_a_message_that_a_hook_refuses_gets_the_reason(
     code = "import json, sys; sys.exit(2 if 'secret' in json.load(sys.stdin)['prompt'] else 0)"
     hook = {"event": "message_received", "name": "guard", "command": [sys.executable, "-c", code]}
     environ = {"LARKSPUR_HOOKS": json.dumps([hook])}
-    async with core(tmp_path, [Reply("hi")], environ) as app, open_channel(service, app, QUIET):
+    async with (
+        open_agent(tmp_path, [Reply("hi")], environ) as app,
+        open_channel(service, app, QUIET),
+    ):
         refused = await service.say("a secret")
         await service.until(lambda: len(service.replies()) == 1)
         asked = await service.say("hello")

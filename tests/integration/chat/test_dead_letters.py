@@ -16,8 +16,8 @@ from internal.channels.chat.chat_queues import MAX_ATTEMPTS
 from internal.channels.chat.transport import ChatTransport, StoredEvent, TransportUnavailable
 from internal.channels.registry import CHANNELS
 from internal.settings.chat import ChatAccess, ChatChannelSettings
-from tests.integration.agent.test_background_tasks import limit
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
+from tests.support.agent_tasks import limit
 from tests.support.anthropic_server import Reply
 from tests.support.chat_services import (
     ChatService,
@@ -87,7 +87,7 @@ async def test_a_message_that_cannot_be_read_is_set_aside_and_retried(
 ) -> None:
     poison, script = PoisonedTransport(ValueError("no such emoji")), [Reply("one"), Reply("two")]
     async with (
-        core(tmp_path, script) as app,
+        open_agent(tmp_path, script) as app,
         open_channel(service, app, QUIET, poison.around),
     ):
         gateway = app.services.gateway
@@ -114,7 +114,7 @@ async def test_a_message_that_the_database_refuses_is_set_aside_with_its_words(
     tmp_path: Path,
 ) -> None:
     service = EchoChat()
-    async with core(tmp_path, [Reply("one")]) as app, open_channel(service, app, QUIET):
+    async with open_agent(tmp_path, [Reply("one")]) as app, open_channel(service, app, QUIET):
         execute(
             tmp_path / "larkspur.db",
             "create trigger broken before insert on tasks when new.instruction = 'poison'"
@@ -143,7 +143,7 @@ async def test_only_failures_of_the_message_count(
     tmp_path: Path, error: Exception, attempts: int
 ) -> None:
     service, poison = EchoChat(), PoisonedTransport(error)
-    async with core(tmp_path, []) as app, open_channel(service, app, QUIET, poison.around):
+    async with open_agent(tmp_path, []) as app, open_channel(service, app, QUIET, poison.around):
         await service.say(POISON)
         await poison.entered.acquire()
         poison.error = None
@@ -156,7 +156,7 @@ async def test_only_failures_of_the_message_count(
 async def test_a_full_disk_does_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     service, poison = EchoChat(), PoisonedTransport(None)
     async with (
-        core(tmp_path, [Reply("done")]) as app,
+        open_agent(tmp_path, [Reply("done")]) as app,
         open_channel(service, app, QUIET, poison.around),
     ):
         sent = await service.say(f"{POISON} {'x' * 100_000}")
@@ -172,7 +172,7 @@ async def test_a_full_disk_does_not_count(tmp_path: Path, caplog: pytest.LogCapt
 
 async def test_an_attempt_that_a_shutdown_ends_does_not_count(tmp_path: Path) -> None:
     service, poison = EchoChat(), PoisonedTransport(None)
-    async with core(tmp_path, [Reply("done")]) as app:
+    async with open_agent(tmp_path, [Reply("done")]) as app:
         async with open_channel(service, app, QUIET, poison.around):
             sent = await service.say(POISON)
             await poison.entered.acquire()
@@ -188,7 +188,7 @@ async def test_messages_that_may_have_killed_the_process_are_processed_one_at_a_
     tmp_path: Path,
 ) -> None:
     service, poison = EchoChat(), PoisonedTransport(None)
-    async with core(tmp_path, [Reply("done"), Reply("done")]) as app:
+    async with open_agent(tmp_path, [Reply("done"), Reply("done")]) as app:
         delivery, inbox = app.services.gateway.delivery, app.services.stores.inbox
         async with open_channel(service, app, QUIET, poison.around):
             await service.say(POISON)

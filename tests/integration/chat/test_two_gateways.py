@@ -15,7 +15,7 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.store.runs import LeaderFence
 from internal.channels.chat.channel import ChatChannel
 from internal.settings.chat import ChatAccess, ChatChannelSettings
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 from tests.support.chat_services import EchoChat, eventually, open_channel
 from tests.support.chat_settings import with_values
@@ -66,7 +66,9 @@ async def two_gateways(
         model = await stack.enter_async_context(ScriptedAnthropic(answer))
         place = Place(EchoChat(), [], [])
         for _ in range(count):
-            here = await stack.enter_async_context(core(folder, [], environ, model, is_alone=False))
+            here = await stack.enter_async_context(
+                open_agent(folder, [], environ, model, is_alone=False)
+            )
             place.cores.append(here)
             channel = open_channel(place.service, here, settings)
             place.channels.append(await stack.enter_async_context(channel))

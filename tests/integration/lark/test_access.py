@@ -1,94 +1,32 @@
-"""Who may do what in Lark, and answers that are written: through the real SDK's connection."""
+"""Rights in Lark and written answers, through the real SDK's connection."""
 
-import asyncio
 import hashlib
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import chat_name
 from internal.settings.chat import ChatAccess, ChatGroup
-from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
-from tests.support.anthropic_server import Call, Reply, Rules, When, seen_in
+from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH, card_of, code_for, needs, open_questions, results, until
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 
-T = TypeVar("T")
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
-TOUCH = Call("shell", {"command": "touch ran"})
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
-
-
-def needs(*calls: Call) -> list[Reply]:
-    """Return a run that plans, makes these calls, says that it is over; then another task's."""
-    return [
-        Reply(calls=[plan("do it")]),
-        Reply(calls=list(calls)),
-        Reply("over"),
-        Reply("another"),
-        Reply("and another"),
-    ]
-
-
-async def open_questions(
-    lark: LarkGateway, count: int, chat: Chat | None = None
-) -> list[QuestionRecord]:
-    """Return the open questions of a chat as soon as there are so many and their cards are known.
-
-    Cards are known to us a moment after they are seen.
-    """
-    gateway, stores = lark.core.services.gateway, lark.core.services.stores
-    name = chat_name("lark", APP.app_id, (chat or lark.dm).chat_id)
-
-    async def found() -> list[QuestionRecord] | None:
-        open_ = await gateway.queries.open_questions(name)
-        keys = [f"{each.question.id}:asked" for each in open_]
-        ids = [
-            await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
-            for key in keys
-        ]
-        return open_ if len(open_) == count and all(ids) else None
-
-    return await until(lark, found)
-
-
-async def until(lark: LarkGateway, wanted: Callable[[], Awaitable[T | None]]) -> T:
-    async with asyncio.timeout(20):
-        while (found := await wanted()) is None:
-            await lark.sim.lark.changed_within(0.02)
-    return found
-
-
-async def card_of(lark: LarkGateway, asked: QuestionRecord) -> str:
-    """Return the message that shows a question."""
-    stores, key = lark.core.services.stores, f"{asked.question.id}:asked"
-    return await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
 
 
 async def audit_actions(lark: LarkGateway) -> list[str]:
     found = await lark.core.services.gateway.queries.audit_entries(LOCAL_OWNER)
     return [entry.action for entry in reversed(found)]
-
-
-def results(lark: LarkGateway) -> str:
-    """Return what the model was given last as a tool's result."""
-    return seen_in(lark.core.model.requests[-1]).last_result
-
-
-async def code_for(lark: LarkGateway, role: str = "operate") -> str:
-    access = lark.core.services.gateway.access
-    return (await access.create_code(role, LOCAL_OWNER, "cli")).code  # type: ignore[arg-type]  # a role
 
 
 # Pairing

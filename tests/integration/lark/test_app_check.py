@@ -1,4 +1,4 @@
-"""What `larkspur doctor` says about the app: over a simulated Lark with less than it needs."""
+"""Findings of `larkspur doctor` about the app, over a simulated Lark that lacks requirements."""
 
 import asyncio
 import json

@@ -24,12 +24,12 @@ OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 
 
 def open_chats(sim: LarkSim, count: int) -> list[Chat]:
-    """Return the direct chats of so many new people."""
+    """Return the direct chats of a number of new people."""
     return [sim.dm(sim.lark.state.add_person(f"Person {number}")) for number in range(count)]
 
 
 async def send_all(sim: LarkSim, chats: list[Chat], count: int) -> list[str]:
-    """Send so many numbered messages at once, to the chats in turn; return their ids."""
+    """Send numbered messages at once, to the chats in turn; return their ids."""
     sent = []
     for number in range(count):
         chat = chats[number % len(chats)]

@@ -2,18 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.tasks import Task
 from internal.settings.chat import ChatAccess, ChatGroup
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.database_files import MIGRATION_COMMITS
@@ -23,59 +20,29 @@ from tests.support.lark_gateway import (
     LarkGateway,
     open_lark_gateway,
     question_line,
-    shown_text,
+)
+from tests.support.lark_process import Served, replies, served
+from tests.support.lark_runs import (
+    INTERRUPTS,
+    handled,
+    reply_to,
+    said_to_model,
+    statuses,
+    tasks,
+    until,
+    until_statuses,
 )
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
 
-INTERRUPTS = with_values(QUIET, busy_mode="interrupt")
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
 
 
 async def recall(lark: LarkGateway, message_id: str) -> None:
-    """Take a message back, and wait until the bot has heard of it and done what is to be done."""
+    """Recall a message, and wait until the bot has received and handled the event."""
     user_actions.recall(lark.sim.lark.state, lark.person.open_id, message_id)
     await until(lark, partial(handled, lark, f"recall:{message_id}"))
-
-
-async def handled(lark: LarkGateway, name: str) -> bool:
-    inbox = lark.core.services.stores.inbox
-    place = await lark.core.services.database.read(
-        partial(inbox.get_state, "lark", APP.app_id, name)
-    )
-    return place is not None and place.status == "handled"
-
-
-async def until(lark: LarkGateway, holds: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(20):
-        while not await holds():
-            await lark.sim.lark.changed_within(0.02)
-
-
-async def tasks(lark: LarkGateway) -> list[Task]:
-    """Return all tasks, oldest first."""
-    return (await lark.core.services.gateway.queries.tasks(LOCAL_OWNER))[::-1]
-
-
-async def statuses(lark: LarkGateway) -> list[str]:
-    return [task.status for task in await tasks(lark)]
-
-
-async def until_statuses(lark: LarkGateway, *wanted: str) -> None:
-    async def so() -> bool:
-        return await statuses(lark) == list(wanted)
-
-    await until(lark, so)
-
-
-def reply_to(lark: LarkGateway, message_id: str) -> str | None:
-    """Return what the bot answered to a message."""
-    return next(shown_text(lark.sim, one) for one in lark.from_bot() if one.parent_id == message_id)
-
-
-def said_to_model(lark: LarkGateway, number: int = -1) -> str:
-    return json.dumps(lark.core.model.requests[number]["messages"], ensure_ascii=False)
 
 
 # Interrupt

@@ -1,4 +1,4 @@
-"""The messages before a message to the bot: which ones the model reads, and as what."""
+"""Messages before a message to the bot: their selection, and their form for the model."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -12,10 +12,10 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import GROUP_MESSAGES, App
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import recall
-from tests.integration.lark.test_speakers import calls, user_texts
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import calls, user_texts
 from tests.support.scripted_model import Reply
 
 READER = App(APP.app_id, APP.secret, scopes=APP.scopes | {GROUP_MESSAGES})
@@ -34,7 +34,7 @@ async def reading(tmp_path: Path, script: Any, **values: Any) -> AsyncGenerator[
 
 
 async def ask(lark: LarkGateway, words: str, replies: int = 1, **more: Any) -> str:
-    """Mention the bot; return what the model reads of it."""
+    """Mention the bot; return the text that the model reads."""
     await lark.sim.send_text(lark.sim.people[0], lark.group, words, mention_bot=True, **more)
     await lark.until_replies(replies, lark.group)
     return user_texts(lark.core.model.requests[-1])[-1]

@@ -13,12 +13,12 @@ from internal.agent.domain.tasks import Task
 from internal.settings.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import served
-from tests.integration.lark.test_access import open_questions
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import open_questions
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
+from tests.support.lark_process import served
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import When
 

@@ -1,4 +1,4 @@
-"""Edited messages: those that start a task by their edit, wait, are worked on, or are answered."""
+"""Edited messages: tasks started by an edit; edits of waiting, running and answered messages."""
 
 from functools import partial
 from pathlib import Path
@@ -6,48 +6,32 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.chats import edit_id
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, Chat
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import (
+from tests.support.agent_app import plan
+from tests.support.chat_settings import with_values
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import (
+    TOLD,
+    edit,
     handled,
     said_to_model,
     tasks,
     until,
     until_statuses,
+    user_texts,
 )
-from tests.integration.lark.test_speakers import user_texts
-from tests.support.agent_app import plan
-from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 from tests.support.scripted_model import Call, Reply
 
 ALONE = with_values(QUIET, auto_chat_context=False)
 EAR = App(APP.app_id, APP.secret, hears_all=True)
-TOLD = "(I edited an earlier message. It now says:)"
 WORK = [
     Reply("", calls=[Call("glob", {"pattern": "*"})], hold="go"),
     Reply("done"),
     Reply("next"),
 ]
-
-
-async def edit(lark: LarkGateway, message_id: str, words: str, **more: Any) -> None:
-    """Edit a message, and wait until the bot has done what is to be done because of it."""
-    message = lark.sim.lark.state.messages[message_id]
-    await lark.sim.edit_text(message.sender, message_id, words, **more)
-    name = edit_id(message_id, str(message.updated))
-
-    async def taken() -> bool:
-        inbox = lark.core.services.stores.inbox
-        state = await lark.core.services.database.read(
-            partial(inbox.get_state, "lark", APP.app_id, name)
-        )
-        return state is not None and state.status in {"handled", "assigned", "delivered"}
-
-    await until(lark, taken)
 
 
 async def say(lark: LarkGateway, words: str, chat: Chat | None = None, **more: Any) -> str:

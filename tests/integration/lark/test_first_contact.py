@@ -9,7 +9,6 @@ from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import tasks, until_statuses
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import (
     APP,
@@ -18,6 +17,7 @@ from tests.support.lark_gateway import (
     open_lark,
     open_lark_gateway,
 )
+from tests.support.lark_runs import tasks, until_statuses
 from tests.support.scripted_model import Reply, Rules
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")

@@ -8,9 +8,7 @@ import pytest
 from internal.settings.chat import BusyMode
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import said_to_model, tasks, until, until_statuses
-from tests.integration.lark.test_edits import TOLD, edit
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import (
     APP,
@@ -21,6 +19,7 @@ from tests.support.lark_gateway import (
     open_lark,
     open_lark_gateway,
 )
+from tests.support.lark_runs import TOLD, edit, said_to_model, tasks, until, until_statuses
 from tests.support.scripted_model import Call, Reply
 
 LONG, SHORT = with_values(QUIET, gather_ms=30_000), with_values(QUIET, gather_ms=400)
@@ -128,7 +127,7 @@ async def test_what_was_gathered_survives_the_end_of_the_process(tmp_path: Path)
             await lark.say("one")
             await lark.say("two")
             await until_accepted(lark, 2)
-        async with core(tmp_path, [Reply("both")]) as gateway:
+        async with open_agent(tmp_path, [Reply("both")]) as gateway:
             transport = lark_transport(gateway, sim, SHORT)
             async with open_lark(gateway, sim, SHORT, transport=transport) as channel:
                 again = LarkGateway(sim, gateway, channel, transport)

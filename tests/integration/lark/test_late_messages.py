@@ -1,26 +1,22 @@
-"""Messages that arrive long after they were written: they act on nothing that is newer."""
+"""Messages that arrive long after they were written: they act on nothing newer."""
 
 from pathlib import Path
 
 import pytest
 
 from internal.settings.chat import ChatAccess
-from tests.integration.lark.test_access import card_of, open_questions, results
-from tests.integration.lark.test_busy_mode import INTERRUPTS, reply_to, statuses
-from tests.integration.lark.test_text_answers import SCRIPTS, asked_in_group
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
+from tests.support.group_question import SCRIPTS, asked_in_group
+from tests.support.lark_chats import card_of, open_questions, results
 from tests.support.lark_gateway import QUIET, open_lark_gateway
+from tests.support.lark_runs import INTERRUPTS, STOPPED_NOTHING, reply_to, statuses
 from tests.support.scripted_model import Reply
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 TOO_EARLY = {
     "en": "This was written before the question: nothing was allowed.",
     "zh": "这条消息写于提问之前\uff1a没有批准任何操作。",
-}
-STOPPED_NOTHING = {
-    "en": "This was written before the current task began: nothing was stopped.",
-    "zh": "这条消息写于当前任务开始之前\uff1a没有停止任何任务。",
 }
 
 

@@ -1,4 +1,4 @@
-"""What the Lark channel decodes, reads and writes for a message that is answered at once."""
+"""Decoding, reads and writes of the Lark channel for a message that is answered at once."""
 
 import sys
 import threading
@@ -23,7 +23,7 @@ from internal.channels.chat.outbox_sender import POLL_SECONDS
 from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.simulator import LarkSim
 from larkspur.services import make_gateway
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.lark_gateway import (
@@ -84,7 +84,10 @@ def note(work: Callable[[], Work[T]], noted: list[tuple[str, ...]]) -> Work[T]:
 async def test_a_message_that_is_answered_at_once_costs_four_writes_and_one_read(
     tmp_path: Path,
 ) -> None:
-    async with LarkSim([APP], config=CONFIG) as sim, core(tmp_path, Rules([Reply("hi")])) as here:
+    async with (
+        LarkSim([APP], config=CONFIG) as sim,
+        open_agent(tmp_path, Rules([Reply("hi")])) as here,
+    ):
         database, settings = CountingDatabase(here.services.database), ChatChannelSettings()
         watched = structs.replace(here.services, database=database)
         gateway = make_gateway(watched, here.services.dispatcher)
@@ -137,7 +140,7 @@ class DecodeCounter:
 
     @contextmanager
     def counting(self) -> Generator[None]:
-        """Count in this thread, and in those that start meanwhile."""
+        """Count in this thread, and in threads that start meanwhile."""
         before, before_in_threads = sys.getprofile(), threading.getprofile()
         threading.setprofile(self.profile)
         sys.setprofile(self.profile)

@@ -11,31 +11,20 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import (
-    MediaKind,
     MessageDraft,
-    as_reply,
     upload_draft,
 )
-from tests.integration.lark.test_access import open_questions
-from tests.integration.lark.test_quotes import ALONE, EAR, post
-from tests.integration.lark.test_speakers import user_texts
 from tests.support import documents
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import ALONE, EAR, open_questions, post, send_file
 from tests.support.lark_gateway import QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import user_texts
 
 RESOURCES = "/resources/"
 MIB = 1024 * 1024
 PDF = documents.pdf("Revenue 120")
-
-
-async def send_file(
-    lark: LarkGateway, name: str, content: bytes, kind: MediaKind = "file", reply_to: str = ""
-) -> str:
-    """Send a file as the first person to the bot; return the message's id."""
-    draft = upload_draft(lark.sim.lark.state, name, content, kind)
-    return await lark.sim.send(lark.person, lark.dm, as_reply(draft, reply_to, in_thread=False))
 
 
 def blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:

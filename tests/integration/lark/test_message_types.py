@@ -20,10 +20,10 @@ from internal.simulators.lark.model import (
 )
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import MessageDraft, as_reply, merge_draft
-from tests.integration.lark.test_speakers import user_texts
 from tests.support import documents
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import user_texts
 from tests.support.scripted_model import Reply
 
 EAR = App(APP.app_id, APP.secret, hears_all=True)
@@ -61,7 +61,7 @@ TYPES: list[tuple[str, dict[str, Any], str]] = [
 
 
 def said_elsewhere(lark: LarkGateway, words: str, number: int = 1) -> str:
-    """Add a message of a person to the group, of which the bot hears nothing."""
+    """Add a person's message to the group without an event for the bot."""
     state = lark.sim.lark.state
     person, now = lark.sim.people[number].open_id, state.clock.now_ms()
     content = encode({"text": words}).decode()
@@ -86,7 +86,7 @@ async def tell(lark: LarkGateway, person: Person, chat: Chat, draft: MessageDraf
 
 
 async def read_after(lark: LarkGateway, chat: Chat, count: int) -> str:
-    """Return what the model read last, after a number of replies."""
+    """Wait for a number of replies; return the last text that the model read."""
     await lark.until_replies(count, chat)
     return user_texts(lark.core.model.requests[-1])[-1]
 

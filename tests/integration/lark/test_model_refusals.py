@@ -1,4 +1,4 @@
-"""Refusals of a model server in a group: the sentence that helps, and a chat that goes on."""
+"""Refusals of a model server in a group: a helpful sentence, and a chat that continues."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.language import Language
 from tests import ROOT
-from tests.integration.lark.test_access import code_for
+from tests.support.lark_chats import code_for
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Fault, Reply

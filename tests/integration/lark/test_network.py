@@ -15,7 +15,7 @@ from internal.channels.lark.connection import AppCredentials, LarkConnection
 from internal.channels.lark.network import LarkNetwork
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Reply
 from tests.support.certificates import Authority, make_authority
 from tests.support.chat_texts import AUTO_TEXTS
@@ -84,7 +84,7 @@ async def failure_of_connection(sim: LarkSim, credentials: AppCredentials) -> st
 async def test_a_conversation_goes_through_the_proxy(tmp_path: Path) -> None:
     async with (
         open_tls_lark(tmp_path, "user:p@ss:1") as lark,
-        core(tmp_path, [Reply("through the tunnel")]) as gateway,
+        open_agent(tmp_path, [Reply("through the tunnel")]) as gateway,
     ):
         transport = LarkTransport(
             lark.credentials(proxy=f"http://user:p%40ss:1@127.0.0.1:{lark.proxy.port}"),

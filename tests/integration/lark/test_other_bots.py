@@ -11,9 +11,9 @@ from internal.i18n.chat import ChatPhrases
 from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.model import BOT_MENTION_EVENTS, App
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import tasks
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, CONFIG, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import tasks
 from tests.support.scripted_model import Reply
 
 OTHER = App("cli_other_bot", "secret", name="Helper")

@@ -1,4 +1,4 @@
-"""What an outage of over an hour does to replies, with and without the scope to look for them."""
+"""Replies during an outage of over an hour, with and without the scope to look for them."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a chat sees of a run while it works."""
+"""Progress of a running task as shown in a chat."""
 
 import asyncio
 import json
@@ -11,7 +11,6 @@ import pytest
 
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.database import Read, Row, Statement
 from internal.channels.chat.displays.run_state import MAX_THOUGHT_CHARS
 from internal.settings.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
@@ -29,15 +28,11 @@ from tests.support.lark_gateway import (
     question_outcome,
     shown_text,
 )
+from tests.support.lark_runs import PLANNED, until_closed
 from tests.support.mcp_servers import hostile_entry, until
 from tests.support.sandboxes import sandbox_param
 
 SHOWS = ChatChannelSettings()
-PLANNED = [
-    Reply(calls=[plan("look around", "tell", title="Looking")]),
-    Reply(calls=[Call("list_dir", {"path": "."})]),
-    Reply("All done.", hold="go"),
-]
 
 
 async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Path) -> None:
@@ -436,19 +431,6 @@ async def until_quiet(lark: LarkGateway) -> None:
     """Ask, and return when the card shows all there is before the answer."""
     await lark.say("look around")
     await lark.sim.until(lambda _: "✓ List a folder" in card_text(lark))
-
-
-async def until_closed(lark: LarkGateway) -> None:
-    """Return when nothing is left to send or to show."""
-    await lark.settled()
-    database = lark.core.services.database
-    while await database.read(open_displays):
-        await lark.sim.lark.changed_within(0.05)
-
-
-def open_displays() -> Read[list[Row]]:
-    """Return the displays that are not finished, held or not."""
-    return (yield Statement("abandoned_run_displays", (f"lark:{APP.app_id}", "9999")))
 
 
 def progress(lark: LarkGateway) -> list[ChatMessage]:

@@ -1,4 +1,4 @@
-"""Approvals whose chat has no operator reach those who may answer, through the real SDK."""
+"""Approvals in a chat without an operator reach people who may answer, through the real SDK."""
 
 import asyncio
 import base64
@@ -16,10 +16,10 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.settings.chat import ChatAccess, ChatChannelSettings, ChatGroup
 from internal.simulators.lark.model import TENANT, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_access import TOUCH, needs, open_questions
-from tests.support.agent_app import core, plan
+from tests.support.agent_app import open_agent, plan
 from tests.support.anthropic_server import Reply
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH, needs, open_questions
 from tests.support.lark_gateway import (
     APP,
     QUIET,
@@ -189,7 +189,7 @@ async def test_the_first_of_several_operators_decides(tmp_path: Path) -> None:
 
 
 async def press(one: Office, person: Person, message_id: str, question_id: str) -> str:
-    """Press the button that allows, whether the card still has it; return what is shown."""
+    """Press the button that allows, whether or not the card still has it; return the shown text."""
     action: Json = {"tag": "button", "value": {"question": question_id, "act": "approve"}}
     chat = one.lark.sim.lark.state.messages[message_id].chat_id
     where = {"open_message_id": message_id, "open_chat_id": chat}
@@ -290,7 +290,7 @@ async def test_in_a_group_only_a_card_that_somebody_may_answer_has_buttons(
 
 async def test_copies_survive_a_restart(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH], hold="go"), Reply("over")]
-    async with LarkSim([APP], speed=100.0) as sim, core(tmp_path, script) as here:
+    async with LarkSim([APP], speed=100.0) as sim, open_agent(tmp_path, script) as here:
         sim.set_faults(limits=False)
         transport = lark_transport(here, sim, QUIET)
         async with open_lark(here, sim, QUIET, transport=transport) as channel:

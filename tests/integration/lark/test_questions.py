@@ -20,7 +20,6 @@ from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Chat, ChatMessage, Json, Person
 from internal.simulators.lark.simulator import LarkSim
-from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
@@ -34,6 +33,7 @@ from tests.support.lark_gateway import (
     question_outcome,
 )
 from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
+from tests.support.lark_process import replies, served
 from tests.support.openai_server import ScriptedOpenAI
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -70,12 +70,12 @@ class QuestionChat:
         return self.cards[-1]
 
     def shown(self, message: ChatMessage) -> str:
-        """Everything that a message shows, as JSON."""
+        """Return the whole content of a message as JSON."""
         return json.dumps(self.lark.sim.card(message.message_id) or message.content)
 
     @property
     def outcome(self) -> str:
-        """How the newest question was decided, or its title while it is open."""
+        """Return the outcome of the newest question, or its title while it is open."""
         return question_outcome(self.lark.sim.card(self.card.message_id) or {})
 
     @property
@@ -84,7 +84,7 @@ class QuestionChat:
         return question_line(self.lark.sim.card(self.card.message_id) or {})
 
     async def asked(self, count: int = 1) -> QuestionRecord:
-        """Return the newest question as soon as its card is there, and known to be."""
+        """Return the newest question once its card exists and is recorded."""
         await self.lark.sim.until(lambda _: len(self.cards) == count)
         delivery = self.lark.core.services.gateway.delivery
         async with asyncio.timeout(20):
@@ -97,12 +97,12 @@ class QuestionChat:
         return await queries.question(QuestionId(question_id), LOCAL_OWNER)
 
     async def press(self, label: str, person: Person | None = None, **entered: Any) -> Json:
-        """Press what is called so; return what the person sees."""
+        """Press the button with this label; return the response that the person sees."""
         who = person or self.lark.person
         return await self.lark.sim.click(who, self.card.message_id, label, **entered)
 
     async def forge(self, act: str, entered: Json | None = None) -> Json:
-        """Press what the card does not have."""
+        """Press a button that the card does not have."""
         name = (await self.asked(len(self.cards))).question.id
         return await self.send({"question": name, "act": act}, entered)
 
@@ -115,7 +115,7 @@ class QuestionChat:
         chat: str = "",
         person: Person | None = None,
     ) -> Json:
-        """Send a click as Lark would, with any value; return what the app says to it."""
+        """Send a click as Lark would, with any value; return the response of the app."""
         action: Json = {"tag": "button", "value": value}
         if entered is not None:
             action["form_value"] = entered
@@ -159,7 +159,7 @@ class QuestionChat:
         return self.shown(self.card)
 
     def heard(self) -> str:
-        """What the model was given last as a tool's result."""
+        """Return the last tool result that the model received."""
         return seen_in(self.lark.core.model.requests[-1]).last_result
 
 
@@ -845,7 +845,7 @@ async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path)
 
 
 def overloaded(times: int = 1) -> list[Reply]:
-    """Return a run whose model is overloaded that often before it answers."""
+    """Return replies of a model that is overloaded that often before it answers."""
     return [Reply(text="over", fault=Fault("status", message="Overloaded", times=times))]
 
 

@@ -1,4 +1,4 @@
-"""What people point at: quoted messages, replies to the bot, pictures."""
+"""Referenced content: quoted messages, replies to the bot, pictures."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,18 +9,16 @@ import pytest
 
 from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import App, ChatMessage, encode, new_id
+from internal.simulators.lark.model import ChatMessage, encode, new_id
 from internal.simulators.lark.simulator import LarkSim
-from internal.simulators.lark.user_actions import MessageDraft, as_reply, recall, send, text_draft
-from tests.integration.lark.test_access import card_of, open_questions
-from tests.integration.lark.test_speakers import calls, user_texts
+from internal.simulators.lark.user_actions import as_reply, recall, send, text_draft
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_chats import ALONE, EAR, card_of, open_questions, post
+from tests.support.lark_gateway import APP, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import calls, user_texts
 from tests.support.scripted_model import Call, Reply
 
-ALONE = with_values(QUIET, auto_chat_context=False)
-EAR = App(APP.app_id, APP.secret, hears_all=True)
 MESSAGES = "/open-apis/im/v1/messages/"
 PICTURE = [{"tag": "img", "image_key": "img_1"}]
 
@@ -39,10 +37,6 @@ async def hearing(tmp_path: Path, script: Any, **values: Any) -> AsyncGenerator[
 async def last_text(lark: LarkGateway, replies: int = 1) -> str:
     await lark.until_replies(replies, lark.group)
     return user_texts(lark.core.model.requests[-1])[-1]
-
-
-def post(*rows: list[dict[str, Any]], title: str = "") -> MessageDraft:
-    return MessageDraft("post", {"title": title, "content": list(rows)})
 
 
 def card_message(lark: LarkGateway, card: dict[str, Any]) -> str:

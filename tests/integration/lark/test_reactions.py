@@ -10,8 +10,8 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Feedback
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import Person
-from tests.integration.lark.test_busy_mode import tasks, until
 from tests.support.lark_gateway import LarkGateway, open_lark_gateway
+from tests.support.lark_runs import tasks, until
 from tests.support.scripted_model import Reply
 
 

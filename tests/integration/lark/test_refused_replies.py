@@ -1,4 +1,4 @@
-"""People learn why an answer is missing, cut or empty; nothing announces what was not sent."""
+"""People learn why an answer is missing, cut or empty; no message announces an unsent one."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The bot is removed from a group, or the group is disbanded: what it did there ends quietly."""
+"""The bot is removed from a group, or the group is disbanded: its work there ends quietly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,11 +11,10 @@ from internal.simulators.lark import user_actions
 from internal.simulators.lark.errors import NOT_IN_CHAT
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.websocket.delivery import EventPush
-from tests.integration.lark.test_busy_mode import handled, statuses, until, until_statuses
-from tests.integration.lark.test_progress_card import PLANNED, until_closed
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import PLANNED, handled, statuses, until, until_closed, until_statuses
 from tests.support.scripted_model import Call, Reply, Rules
 
 TOUCH = Call("shell", {"command": "touch ran"})

@@ -1,4 +1,4 @@
-"""What people get from the bot, over the real websocket client and real calls."""
+"""Replies of the bot, over the real websocket client and real calls."""
 
 import asyncio
 import json

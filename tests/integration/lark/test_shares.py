@@ -27,7 +27,7 @@ PLACES = ChatChannelSettings(react_emoji="off", session_scope="thread")
 async def busy_gateway(
     tmp_path: Path, **environ: str
 ) -> AsyncGenerator[tuple[LarkGateway, list[Chat]]]:
-    """Open a gateway of which one person has asked for two slow tasks, and the person's groups."""
+    """Open a gateway with two slow tasks of one person; yield it with the person's groups."""
     async with LarkSim([APP], speed=100.0) as sim:
         first = sim.people[0].open_id
         groups = [sim.lark.state.add_group(f"Group {n}", [first], [APP.app_id]) for n in range(7)]

@@ -1,4 +1,4 @@
-"""A connection that answers pings and brings no events: replaced, and what was missed is taken."""
+"""A connection that answers pings but brings no events: replaced, with missed messages fetched."""
 
 import asyncio
 import json
@@ -13,10 +13,9 @@ from internal.simulators.lark import user_actions
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import GROUP_MESSAGES, TENANT, App
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import reply_to, statuses
-from tests.integration.lark.test_late_messages import STOPPED_NOTHING
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import STOPPED_NOTHING, reply_to, statuses
 from tests.support.scripted_model import Reply, Rules
 
 SHORT = SilenceTimes(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.normal_forms.time_zones import describe_date
@@ -11,26 +10,12 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_gateway import APP, QUIET, open_lark_gateway
+from tests.support.lark_runs import calls, user_texts
 from tests.support.scripted_model import Reply
 
 USERS = "/open-apis/contact/v3/users/"
 QUEUED = with_values(QUIET, busy_mode="queue")
-
-
-def user_texts(request: dict[str, Any]) -> list[str]:
-    """Return the texts of the user messages of a request to the model."""
-    return [
-        "".join(part["text"] for part in message["content"] if part["type"] == "text")
-        if isinstance(message["content"], list)
-        else message["content"]
-        for message in request["messages"]
-        if message["role"] == "user"
-    ]
-
-
-def calls(lark: LarkGateway, part: str) -> int:
-    return sum(entry.kind == "call" and part in entry.what for entry in lark.sim.log)
 
 
 async def test_every_message_of_a_group_carries_the_name_of_its_speaker(tmp_path: Path) -> None:

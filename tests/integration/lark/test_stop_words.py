@@ -8,9 +8,9 @@ import pytest
 
 from internal.settings.chat import ChatAccess
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import reply_to, tasks, until_statuses
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, open_lark_gateway
+from tests.support.lark_runs import reply_to, tasks, until_statuses
 from tests.support.scripted_model import Call, Reply
 
 

@@ -10,9 +10,9 @@ from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Json
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_access import card_of, needs, open_questions
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import card_of, needs, open_questions
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
@@ -36,7 +36,7 @@ def message_event(lark: LarkGateway, text: str, message_id: str = "om_foreign") 
 
 
 def stored(home: Path) -> bytes:
-    """Return the files of the database, with what is not yet in the main one."""
+    """Return the bytes of the database files, including the write-ahead log."""
     return b"".join(path.read_bytes() for path in home.glob("larkspur.db*"))
 
 

@@ -1,4 +1,4 @@
-"""`group_policy: thread`: which threads are the bot's, at what cost, and silence in the others."""
+"""`group_policy: thread`: recognition of the bot's threads, its cost, and silence in the others."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,9 +9,9 @@ from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_speakers import calls
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
+from tests.support.lark_runs import calls
 from tests.support.scripted_model import Reply
 
 EAR = App(APP.app_id, APP.secret, hears_all=True)

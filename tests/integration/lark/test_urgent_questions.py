@@ -13,8 +13,8 @@ from internal.settings.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import URGENT, App, ChatMessage
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_access import TOUCH, needs, open_questions
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH, needs, open_questions
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
 
 LOUD = replace(APP, scopes=APP.scopes | {URGENT})
@@ -26,7 +26,7 @@ QUICK = with_values(SLOW, urgent_after_minutes=5)
 async def ask(
     home: Path, app: App = LOUD, *, operator: int | None = None, minutes: int = 6
 ) -> AsyncGenerator[LarkGateway]:
-    """Have a command asked about so many minutes ago, by a gateway that has stopped since.
+    """Have a command asked about some minutes ago, by a gateway that has stopped since.
 
     Everybody is an operator, or only the person with that number.
     """

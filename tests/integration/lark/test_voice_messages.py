@@ -1,16 +1,16 @@
-"""Voice messages in Lark: heard by the model, or answered politely without it."""
+"""Voice messages in Lark: transcribed for the model, or answered politely without it."""
 
 from pathlib import Path
 
 import pytest
 
 from internal.i18n.chat import ChatPhrases
-from tests.integration.lark.test_message_files import send_file
-from tests.integration.lark.test_speakers import user_texts
 from tests.support import recordings
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Reply
+from tests.support.lark_chats import send_file
 from tests.support.lark_gateway import open_lark_gateway
+from tests.support.lark_runs import user_texts
 from tests.support.transcription_server import Spoken, TranscriptionServer
 
 VOICE = recordings.ogg_opus(5.0)

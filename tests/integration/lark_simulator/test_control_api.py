@@ -429,7 +429,7 @@ def call_with_any_body(endpoint: RestEndpoint, data: st.DataObject) -> None:
 
 
 def changes_of(state: LarkState) -> None:
-    """Encode everything that is stored."""
+    """Encode all stored data."""
     for message in state.messages.values():
         encode(message.public())
         encode(state.shown_card(message))

@@ -26,24 +26,28 @@ Script = Callable[[dict[str, Any]], Reply] | list[Reply]
 WIRES = pytest.mark.parametrize("wire", ["anthropic", "openai"])
 
 
-def anthropic_client(server: ScriptedServer) -> ProviderClient:
-    return AnthropicModel(ApiKey("k"), base_url=server.base_url, silence_seconds=0.3)
+def anthropic_client(server: ScriptedServer, silence_seconds: float) -> ProviderClient:
+    return AnthropicModel(ApiKey("k"), base_url=server.base_url, silence_seconds=silence_seconds)
 
 
-def openai_client(server: ScriptedServer) -> ProviderClient:
+def openai_client(server: ScriptedServer, silence_seconds: float) -> ProviderClient:
     service = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), server.base_url)
-    return OpenAIModel(service, ApiKey("k"), base_url=server.base_url, silence_seconds=0.3)
+    return OpenAIModel(
+        service, ApiKey("k"), base_url=server.base_url, silence_seconds=silence_seconds
+    )
 
 
 @asynccontextmanager
-async def client_of(wire: str, script: Script) -> AsyncIterator[ProviderClient]:
+async def client_of(
+    wire: str, script: Script, *, silence_seconds: float = 20.0
+) -> AsyncIterator[ProviderClient]:
     server: ScriptedServer
     if wire == "anthropic":
         server, connect = ScriptedAnthropic(script), anthropic_client
     else:
         server, connect = ScriptedOpenAI(script), openai_client
     async with server:
-        client = connect(server)
+        client = connect(server, silence_seconds)
         try:
             yield client
         finally:
@@ -116,9 +120,10 @@ async def test_a_stream_that_turns_to_garbage_ends_with_an_error(
     wire: str, noise: str | None
 ) -> None:
     fault = Fault("garbage_in_stream", after_pieces=1, body=noise)
+    script = [Reply(text="a b", pieces=2, fault=fault)]
     async with (
         asyncio.timeout(30),
-        client_of(wire, [Reply(text="a b", pieces=2, fault=fault)]) as client,
+        client_of(wire, script, silence_seconds=0.3) as client,
     ):
         with pytest.raises(ModelUnreachable):
             await reply_to(client, "hi")

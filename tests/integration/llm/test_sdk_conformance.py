@@ -1,4 +1,4 @@
-"""Requests equal those of the providers' own SDKs for the same call, recorded by local servers.
+"""Requests equal the providers' own SDKs' requests for the same call, recorded by local servers.
 
 An update of an SDK that changes a header or a field shows here; mypy compares the calls with the
 types of the SDKs as well.
@@ -52,7 +52,7 @@ THOUGHT = "What would they want?"
 CALL = ToolCall("call_1", "look", {"at": "你好"})
 ASKED = (user_message("hi"), Message("assistant", (Text("Let me look."), CALL)))
 
-# what the SDKs tell about themselves, and what belongs to a single connection
+# headers about the SDKs themselves, and headers of a single connection
 _OTHER_HEADERS = ("user-agent", "accept-encoding", "connection", "host", "content-length")
 
 

@@ -1,4 +1,4 @@
-"""Artifacts over HTTP: lists, content, changes and archives of what real runs made."""
+"""Artifacts over HTTP: lists, content, changes and archives of files made by real runs."""
 
 import hashlib
 import io

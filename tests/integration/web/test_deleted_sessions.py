@@ -1,4 +1,4 @@
-"""What is left of a deleted session: nothing that only it used, and everything else."""
+"""Data left after a session is deleted: nothing used by it alone, and everything else."""
 
 import base64
 import hashlib

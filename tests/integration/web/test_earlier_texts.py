@@ -1,4 +1,4 @@
-"""Texts that were written before what they would answer or steer."""
+"""Texts written before the question or task that they would answer or steer."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -23,7 +23,7 @@ async def ask(app: WorkingWebApp, task: str, session: str | None = None) -> dict
 
 
 async def words(app: WorkingWebApp, session: str) -> list[str]:
-    """What the people of a session said, also before it was branched off."""
+    """Return the texts of the people in a session, including those from before the fork."""
     page = (await app.client.get(f"/api/sessions/{session}/messages")).json()
     people = [one for one in page["messages"] if one["role"] == "user"]
     return [part["text"] for one in people for part in one["parts"]]

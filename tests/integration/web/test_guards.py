@@ -1,11 +1,13 @@
 """The checks of the middleware, applied to every route of the route table."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from internal.channels.web.endpoints import Endpoint
+from internal.channels.web.middleware import LINGER_TIMEOUT_SECONDS
 from internal.channels.web.routes.table import PAGES, ROUTES
 from internal.channels.web.static_page import Asset, Page
 from tests.support.browser_login import log_in
@@ -103,6 +105,36 @@ async def test_credentials_are_checked_before_the_body_is_read(
     announced = {"authorization": None, "content-length": "20000000"}
     reply = await app.client.exchange(app.client.head(endpoint.method, endpoint.path, announced))
     assert reply.status == 401
+
+
+async def test_a_refusal_waits_for_a_small_body(app: WebApp) -> None:
+    """Caddy loses a response that comes before the body of its request."""
+    sent = {"authorization": None, "content-length": "12"}
+    reader, writer = await app.client.connect()
+    writer.write(app.client.head("POST", "/api/tasks", sent))
+    reading = asyncio.create_task(read_reply(reader))
+    # the server has read the head when it answers what was sent later
+    assert (await app.client.get("/health")).status == 200
+    assert not reading.done()
+    writer.write(b'{"task":"x"}')
+    assert (await reading).status == 401
+    writer.write(app.client.head("GET", "/health"))
+    assert (await read_reply(reader)).status == 200
+    writer.close()
+
+
+async def test_a_body_is_not_asked_for_before_a_refusal(app: WebApp) -> None:
+    sent = {"authorization": None, "content-length": "12", "expect": "100-continue"}
+    reply = await app.client.exchange(app.client.head("POST", "/api/tasks", sent))
+    assert reply.status == 401
+
+
+@pytest.mark.slow
+async def test_a_refusal_does_not_wait_for_long(app: WebApp) -> None:
+    for header, value in (("content-length", "12"), ("transfer-encoding", "chunked")):
+        head = app.client.head("POST", "/api/tasks", {"authorization": None, header: value})
+        async with asyncio.timeout(LINGER_TIMEOUT_SECONDS + 20):
+            assert (await app.client.exchange(head)).status == 401
 
 
 @pytest.mark.parametrize("endpoint", ROUTES, ids=name)

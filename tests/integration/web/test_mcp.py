@@ -1,4 +1,4 @@
-"""MCP servers over HTTP: the list, the test, the decision, and what a run then has."""
+"""MCP servers over HTTP: the list, the test, the decision, and the tools of a later run."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -13,8 +13,8 @@ from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes import reviews
 from internal.channels.web.routes.reviews import ReviewRequest
 from internal.channels.web.schemas import EmptyRequest
-from tests.integration.agent.test_mcp import define
 from tests.support.anthropic_server import Reply
+from tests.support.mcp_agent import define
 from tests.support.mcp_servers import hostile_entry
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 

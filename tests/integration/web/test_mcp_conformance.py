@@ -1,6 +1,6 @@
 """The MCP project's own conformance client against the server at /mcp; its package is fetched.
 
-The scenarios are those for every server; the others expect the tools, resources and prompts of a
+Only the scenarios for every server run; the others expect the tools, resources and prompts of a
 demonstration server. The client sends no token, so that a relay adds it.
 """
 
@@ -32,7 +32,7 @@ def program(name: str) -> str:
 
 
 async def run_program(folder: Path, *argv: str | Path) -> str:
-    """Run a program that must succeed, and return what it prints."""
+    """Run a program that must succeed, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *argv, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

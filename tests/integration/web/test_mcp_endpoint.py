@@ -68,7 +68,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def refuse(client: Client, tool: str, **arguments: Any) -> str:
-    """Call a tool that fails, and return what the model reads."""
+    """Call a tool that fails, and return the error text for the model."""
     found = await client.call_tool(tool, arguments)
     assert found.is_error, found
     (part,) = found.content

@@ -11,9 +11,9 @@ import pytest
 
 from internal.agent.domain.errors import Forbidden
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from tests.integration.agent.test_mcp import define, review
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.authorization_server import ProtectedServer, browse, protected_server
+from tests.support.mcp_agent import define, review
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
 OPERATOR = Principal("lark:cli_a1:ou_operator", "Odo", frozenset({"talk", "operate"}))

@@ -21,7 +21,7 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 @pytest.mark.parametrize(
     "examples",
     [
-        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(3, marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
         pytest.param(200, marks=[pytest.mark.chaos, pytest.mark.timeout(1_800)]),
     ],
 )

@@ -12,14 +12,12 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
-from internal.channels.web.endpoints import ApiRequest
-from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes import people, questions, tasks
 from internal.channels.web.routes.people import AuditQuery, CreatePairingRequest
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsQuery
-from internal.channels.web.schemas import EmptyRequest
 from tests.support.anthropic_server import Call as ToolCall
 from tests.support.anthropic_server import Reply
+from tests.support.web_people import call_of
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
 COLOUR = ToolCall("request_user", {"question": "Which colour?"})
@@ -32,18 +30,6 @@ async def app(home: Path) -> AsyncGenerator[WorkingWebApp]:
     script = [Reply(calls=[COLOUR]), Reply(text="painted")]
     async with open_working_web_app(home, script) as opened:
         yield opened
-
-
-def call_of(
-    app: WorkingWebApp,
-    who: Principal,
-    query: Any = None,
-    body: Any = None,
-    **path: str,
-) -> ApiRequest[Any, Any]:
-    """A request of a person whose credential this server does not accept yet."""
-    exchange = RequestContext({"method": "GET", "headers": []}, "r", is_public=False, principal=who)
-    return ApiRequest(app.services, exchange, path, query or EmptyRequest(), body or EmptyRequest())
 
 
 async def given_by(app: WorkingWebApp, principal: Principal, **fields: Any) -> Submitted:

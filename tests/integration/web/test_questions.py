@@ -23,7 +23,7 @@ def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def read_by_model(app: WorkingWebApp) -> str:
-    """What the model was given last as a tool's result."""
+    """Return the last tool result that the model received."""
     return seen_in(app.core.model.requests[-1]).last_result
 
 

@@ -128,9 +128,11 @@ async def test_a_request_repeated_after_time_outs_is_one_run(home: Path) -> None
     import openai  # noqa: PLC0415 - slow to import, and collected in every worker
 
     async with open_working_web_app(home, SCRIPT) as app:
-        async with sdk(app, max_retries=2, timeout=0.2) as client:
+        impatient = openai.Timeout(20.0, read=0.2)
+        async with sdk(app, max_retries=2, timeout=impatient) as client:
             with pytest.raises(openai.APITimeoutError):
                 await client.chat.completions.create(**said("slow"))
+        await app.core.model.until_asked(1)
         made = await task_ids(app)
         assert len(made) == 1
         app.core.model.release("slow")

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: what a list shows, who sees it, search, paging and the read position."""
+"""Sessions over HTTP: lists, visibility, search, paging and the read position."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ BOB = Principal("lark:cli_a1:ou_bob", "Bob", frozenset({"talk"}))
 
 
 def request_of(app: WorkingWebApp, who: Principal, query: Any = None, **path: str) -> Any:
-    """A request of a person whose credential this server does not accept yet."""
+    """Return a request of a person with a credential that this server does not accept yet."""
     exchange = RequestContext({"method": "GET", "headers": []}, "r", is_public=False, principal=who)
     body = UpdateSessionRequest(pinned=True)
     return ApiRequest(app.services, exchange, path, query or EmptyRequest(), body)

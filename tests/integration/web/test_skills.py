@@ -1,4 +1,4 @@
-"""Skills over HTTP: the list, the review, the decision, and what a run then has."""
+"""Skills over HTTP: the list, the review, the decision, and the skills of a later run."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -149,7 +149,7 @@ async def test_only_the_owner_reviews_skills_and_reads_problems(
     app: WorkingWebApp, home: Path
 ) -> None:
     def call(body: Any = None) -> ApiRequest[Any, Any]:
-        """A request of a person whose credential this server does not accept yet."""
+        """Return a request of a person with a credential that this server does not accept yet."""
         context = RequestContext(
             {"method": "GET", "headers": []}, "r", is_public=False, principal=OPERATOR
         )

@@ -72,7 +72,7 @@ async def rejection(app: WebApp, query: str, **headers: str) -> Reply:
 
 
 async def until_data(stream: EventStream, event: str) -> list[SseFrame]:
-    """The frames up to the one whose data has this event."""
+    """Return the frames up to the one with this event in its data."""
     frames: list[SseFrame] = []
     while not frames or frames[-1].json()["event"] != event:
         frame = await stream.frame()

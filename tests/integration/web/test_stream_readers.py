@@ -1,4 +1,4 @@
-"""Libraries that read event streams: what they hand on, and how they continue after a break."""
+"""Libraries that read event streams: their delivered data, and resumption after a break."""
 
 import asyncio
 import json

@@ -94,7 +94,7 @@ def summary(node_id: str, content: str) -> OutputSummary:
 
 
 async def act(app: WebApp, run: RunIds) -> None:
-    """Publish two replies, of which the second stays open, and the output of a tool."""
+    """Publish two replies, the second still open, and the output of a tool."""
     for number, words in enumerate(("héllo", " 世界\n"), 1):
         app.publish(run, OutputDelta(node_id="iter:1:say", k=number, n=1, text=words))
     await app.store(run, summary("iter:1:say", "héllo 世界\n"), working("tools"))
@@ -202,7 +202,7 @@ async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
         fold, owed = Fold(), 0
         held: list[int] = []
         gc.collect()
-        gc.freeze()  # the collections below look only at what is created from here on
+        gc.freeze()  # the collections below look only at objects created from here on
         tracemalloc.start()
         try:
             for number in range(0, events, batch):

@@ -9,9 +9,9 @@ from internal.agent.domain.errors import NotFound
 from internal.agent.domain.principals import Principal
 from internal.channels.web.routes import tasks
 from internal.channels.web.schemas import SteerRequest, StopTaskRequest, TasksQuery
-from tests.integration.web.test_people import call_of
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.scripted_model import When
+from tests.support.web_people import call_of
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}

@@ -1,4 +1,4 @@
-"""What one response shows was true at one moment, also while runs end."""
+"""All data in one response was true at one moment, also while runs end."""
 
 import asyncio
 from pathlib import Path

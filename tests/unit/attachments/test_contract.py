@@ -1,4 +1,4 @@
-"""What every store of attachments does."""
+"""Contract of all attachment stores."""
 
 import asyncio
 import hashlib

@@ -259,7 +259,7 @@ def open_folder(folder: Path) -> Iterator[int]:
 
 
 async def test_nothing_is_stored_during_a_removal(folder: Path) -> None:
-    """Also by another process, for which another store stands."""
+    """The lock also holds for another process, which a second store stands for."""
     kept = await LocalAttachments(folder).put("x", "text/plain", b"content")
     async with LocalAttachments(folder).removal() as remove:
         with open_folder(folder) as opened, pytest.raises(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Attachments in a bucket of S3, besides what every store does."""
+"""Attachments in a bucket of S3, besides the contract of every store."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Which files are recordings."""
+"""Recognition of recordings."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""What people type to choose the network of commands."""
+"""Input for the network choice of commands."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The home folder: whose it is, its token, and the gateway that runs there."""
+"""The home folder: its owner, its token, and the gateway that runs there."""
 
 import json
 import os

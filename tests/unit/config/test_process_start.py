@@ -1,4 +1,4 @@
-"""When real processes started."""
+"""Start times of real processes."""
 
 import os
 import subprocess

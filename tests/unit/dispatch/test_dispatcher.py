@@ -17,29 +17,14 @@ from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Write
 from internal.agent.store.runs import ProcessEntry
 from internal.agent.store.stores import Stores
-from internal.dispatch.dispatcher import MAX_CLAIMS, POLL_INTERVAL_SECONDS, RunDispatcher
+from internal.dispatch.dispatcher import MAX_CLAIMS, RunDispatcher
 from internal.storage.database_url import open_database
+from tests.support.dispatch_parts import DispatchParts, dispatcher_of
 from tests.support.store_records import T0, a_run, a_task, add_run, add_running_run
-from tests.unit.dispatch.conftest import DispatchParts
 
 NEVER_SECONDS = 3_600.0
 QUEUED = LifecycleUpdated(status="queued", phase="prepare")
 COMPLETED = LifecycleUpdated(status="completed", phase="persist", stop_reason="final_answer")
-
-
-def dispatcher_of(
-    parts: DispatchParts, concurrency: int = 4, poll_seconds: float = POLL_INTERVAL_SECONDS
-) -> RunDispatcher:
-    return RunDispatcher(
-        parts.database,
-        parts.stores,
-        parts.clock,
-        leases=parts.leases,
-        recovery=parts.recovery,
-        supervisor=parts.supervisor,
-        concurrency=concurrency,
-        poll_seconds=poll_seconds,
-    )
 
 
 async def load(parts: DispatchParts, run_id: str) -> Run:
@@ -291,7 +276,7 @@ async def test_a_new_run_of_a_busy_lane_is_not_claimed(parts: DispatchParts) -> 
 async def test_a_new_run_of_a_busy_lane_starts_at_the_end_of_the_run_before(
     parts: DispatchParts,
 ) -> None:
-    """It does not wait until the dispatcher looks by itself."""
+    """The run does not wait for the next scheduled look of the dispatcher."""
     await add_run(parts.database, parts.stores, a_run("run-1", lane="one"))
     dispatcher = dispatcher_of(parts, poll_seconds=NEVER_SECONDS)
     run = a_run("run-2", lane="one")

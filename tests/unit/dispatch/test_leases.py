@@ -16,8 +16,8 @@ from internal.dispatch.leases import LeaseKeeper
 from internal.observability.clock import SystemClock
 from internal.storage.postgres.database import PostgresDatabase
 from internal.storage.sqlite.database import SqliteDatabase
+from tests.support.dispatch_parts import DispatchParts
 from tests.support.store_records import a_run, add_running_run, claim_run
-from tests.unit.dispatch.conftest import DispatchParts
 
 
 async def test_expiry_is_the_end_of_a_lease_that_starts_now(parts: DispatchParts) -> None:

@@ -13,8 +13,8 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.runs import LeadershipRow, ProcessEntry
 from internal.dispatch.registry import ProcessRegistry
 from internal.observability.processes import SystemProcesses
+from tests.support.dispatch_parts import DispatchParts
 from tests.support.store_records import T0
-from tests.unit.dispatch.conftest import DispatchParts
 
 PROCESSES = SystemProcesses()
 HERE = PROCESSES.current("gateway-1")

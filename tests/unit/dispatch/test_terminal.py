@@ -6,8 +6,8 @@ from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import LeaseLost, NotFound, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.dispatch.terminal import TerminalDispatcher
+from tests.support.dispatch_parts import DONE, DispatchParts
 from tests.support.store_records import T3, a_run, add_run, add_running_run, claim_run
-from tests.unit.dispatch.conftest import DONE, DispatchParts
 
 RUN = RunId("run-1")
 

@@ -10,10 +10,10 @@ from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_trust import InstructionTrust
+from tests.support.dispatch_parts import DispatchParts
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
 from tests.support.store_records import a_run, add_run
-from tests.unit.dispatch.conftest import DispatchParts
 
 TASK = Submission("count", RunSpec(), "cli")
 

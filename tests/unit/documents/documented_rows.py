@@ -15,7 +15,7 @@ WORDS = "Mia Example"
 
 
 class Sample(NamedTuple):
-    """A document: its kind, its content, what its text contains and what it does not."""
+    """A document: its kind, its content, and strings present in and absent from its text."""
 
     kind: str
     content: bytes

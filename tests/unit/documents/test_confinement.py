@@ -1,4 +1,4 @@
-"""What a confined process cannot do."""
+"""Restrictions of a confined process."""
 
 import subprocess
 import sys

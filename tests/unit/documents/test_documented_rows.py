@@ -1,4 +1,4 @@
-"""What docs/files.md says about each kind of document is so."""
+"""Statements of docs/files.md about each kind of document, checked with samples."""
 
 import io
 import re

@@ -11,7 +11,7 @@ from tests.support import documents
 
 
 def texts(kind: str, content: str) -> Iterator[str]:
-    """Yield what is drawn by an element that refers to a part with this content."""
+    """Yield the texts drawn by an element that refers to a part with this content."""
     package = documents.archive(
         {"a.xml": "", "_rels/a.xml.rels": documents.relationships({"x": (kind, "b.xml")})}
         | {"b.xml": content}

@@ -105,7 +105,7 @@ def varied(form: str) -> bytes:
 
 
 def with_wrong_checksums(png: bytes) -> bytes:
-    """A PNG of which each checksum is another one."""
+    """Return a PNG with all checksums changed."""
     position, changed = 8, bytearray(png)
     while position < len(png):
         position += 8 + int.from_bytes(png[position : position + 4], "big") + 4

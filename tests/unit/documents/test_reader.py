@@ -1,4 +1,4 @@
-"""Files read in a real child process, and what becomes of hostile ones."""
+"""Files read in a real child process, and the handling of hostile ones."""
 
 import asyncio
 import contextlib
@@ -25,12 +25,12 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
+from tests.support.open_document_samples import open_document
 from tests.support.processes import is_of_libffi
 from tests.support.sandboxes import sandbox_params
+from tests.support.xlsb_samples import workbook as binary_workbook
+from tests.support.xml_spreadsheet_samples import workbook as xml_workbook
 from tests.unit.documents.documented_rows import LOG, MAIL, OTHER, PDF, WORD, old_workbook
-from tests.unit.documents.test_open_document import open_document
-from tests.unit.documents.test_xlsb import workbook as binary_workbook
-from tests.unit.documents.test_xml_spreadsheet import workbook as xml_workbook
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]
@@ -56,7 +56,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def make_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Return what makes readers in an isolating sandbox, or in another one that a test names."""
+    """Return a factory of readers in an isolating sandbox, or in another one named by a test."""
     homes = SessionFolders(tmp_path / "homes")
     native = getattr(request, "param", "bubblewrap") == "native"
     return partial(
@@ -71,9 +71,9 @@ def in_every_sandbox(test: Any) -> Any:
 
 
 def descendants(pid: int | str) -> set[int]:
-    """Return the processes below a process, with those that were not reaped.
+    """Return the processes below a process, including processes that were not reaped.
 
-    The launcher, which stays, and its supervisors are not among them.
+    The launcher, which stays, and its supervisors are left out.
     """
     found = set()
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -101,7 +101,7 @@ def is_confined(pid: int) -> bool:
 
 
 def inspect(pid: int) -> tuple[bytes, set[str]]:
-    """Return environment and command line of a process, and the numbers of what it was given."""
+    """Return the environment with the command line of a process, and its open descriptors."""
     folder = Path(f"/proc/{pid}")
     shown = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
     return shown, {each.name for each in (folder / "fd").iterdir() if not is_of_libffi(each)}

@@ -7,16 +7,7 @@ import pytest
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.kinds import detect_kind
 from internal.documents.xml_spreadsheet import read_xml_spreadsheet
-
-SPACE = "urn:schemas-microsoft-com:office:spreadsheet"
-
-
-def workbook(rows: str, prolog: str = "") -> bytes:
-    return (
-        f'<?xml version="1.0"?>{prolog}<?mso-application progid="Excel.Sheet"?>'
-        f'<Workbook xmlns="{SPACE}" xmlns:ss="{SPACE}"><Worksheet ss:Name="S"><Table>{rows}'
-        "</Table></Worksheet></Workbook>"
-    ).encode()
+from tests.support.xml_spreadsheet_samples import workbook
 
 
 def data(kind: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Certificate authorities of the system and of an operator; those of Lark are tested with Lark."""
+"""Certificate authorities of the system and of an operator; Lark's are tested with Lark."""
 
 import ssl
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Every client that sends requests: what it reaches, whatever the address, name or redirect.
+"""Reachable addresses of every client that sends requests, for any address, name or redirect.
 
-The names and addresses of the first kind come from models and people, so they are checked. Those of
-the second kind are named by the settings, and may be private.
+Names and addresses of the first kind come from models and people, so they are checked. Names and
+addresses of the second kind come from the settings, and may be private.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.search import WebSearch
 from tests.support.http_site import FakeResolver, HttpSite
-from tests.unit.llm.test_transport import client_with, refused
+from tests.support.model_transport import client_with, refused
 
 
 class Reach(NamedTuple):
-    """What a client is asked to reach, and with what it resolves names."""
+    """Target of a client, with the resolver of its names."""
 
     url: str
     resolver: Resolver
@@ -51,7 +51,7 @@ class Reach(NamedTuple):
 KEY = "sk-0123456789abcdef"
 
 CheckedClient = Callable[[Reach], Awaitable[str]]
-"""Sends one request and returns what came back, or why nothing did."""
+"""Sends one request and returns the response, or the reason why there is none."""
 
 
 async def fetch(to: Reach) -> str:
@@ -119,7 +119,7 @@ async def site() -> AsyncIterator[HttpSite]:
 
 
 async def outcome(client: CheckedClient, to: Reach) -> str:
-    """Return what came back, or why nothing did; the client of MCP answers with the reason."""
+    """Return the response, or the reason why there is none, which the MCP client returns."""
     try:
         return await client(to)
     except (ToolError, LoginFailure) as error:

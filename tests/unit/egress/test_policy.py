@@ -1,4 +1,4 @@
-"""Which proxies and addresses a policy has."""
+"""Proxies and addresses of a policy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which proxy a request to a model provider takes."""
+"""Choice of the proxy for a request to a model provider."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The transport that SDKs get; what it refuses is tested with every client in test_clients."""
+"""The transport that SDKs get; its refusals are tested with every client in test_clients."""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `/diff` shows, of repositories that an agent wrote as well."""
+"""Output of `/diff`, also for repositories written by an agent."""
 
 import time
 from pathlib import Path

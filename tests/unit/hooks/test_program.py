@@ -1,4 +1,4 @@
-"""The programs of hooks, compared with what they were when the settings were read."""
+"""Programs of hooks, compared with their state when the settings were read."""
 
 import os
 import shutil

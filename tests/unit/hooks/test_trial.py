@@ -1,4 +1,4 @@
-"""Trials of webhooks: what is kept of a response."""
+"""Trials of webhooks and the stored part of a response."""
 
 import json
 

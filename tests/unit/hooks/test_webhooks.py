@@ -16,7 +16,7 @@ from internal.config.loader import load
 from internal.hooks.signature import sign
 from internal.hooks.signed_post import SignedPoster
 from internal.hooks.webhooks import WebhookSender
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply
 from tests.support.gateway_process import run_task, running_gateway
 from tests.support.hook_server import HookServer, Posted
@@ -65,7 +65,7 @@ def events_of(posted: list[Posted]) -> list[dict[str, Any]]:
 
 
 async def until_recorded(here: Core) -> None:
-    """Return when it is stored that the newest event was sent: what is not is sent again."""
+    """Wait until the newest event is stored as sent; events without this record are sent again."""
     database, stores = here.services.database, here.services.stores
     newest = (await database.read(stores.events.get_bounds)).head
     async with asyncio.timeout(10):
@@ -82,7 +82,7 @@ async def end(here: Core, text: str = "hi") -> list[dict[str, Any]]:
 
 
 async def test_of_two_processes_one_sends(home: Path) -> None:
-    async with HookServer() as server, core(home, HELLO) as here:
+    async with HookServer() as server, open_agent(home, HELLO) as here:
         async with (
             sending(here, home, settings(server), owner="gateway-2"),
             sending(here, home, settings(server)),
@@ -97,7 +97,7 @@ async def test_of_two_processes_one_sends(home: Path) -> None:
 
 
 async def test_wanted_events_arrive_signed_and_in_order(home: Path) -> None:
-    async with HookServer() as server, core(home, HELLO) as here:
+    async with HookServer() as server, open_agent(home, HELLO) as here:
         await end(here)  # before the receiver is known
         async with sending(here, home, settings(server)):
             stored = [*await end(here), *await end(here)]
@@ -111,7 +111,10 @@ async def test_wanted_events_arrive_signed_and_in_order(home: Path) -> None:
 
 
 async def test_a_failed_delivery_is_repeated_before_later_events(home: Path) -> None:
-    async with HookServer((500, b""), (302, b""), (200, b"")) as server, core(home, HELLO) as here:
+    async with (
+        HookServer((500, b""), (302, b""), (200, b"")) as server,
+        open_agent(home, HELLO) as here,
+    ):
         async with sending(here, home, settings(server)):
             stored = await end(here)
             posted = await server.until(4)
@@ -120,7 +123,7 @@ async def test_a_failed_delivery_is_repeated_before_later_events(home: Path) -> 
 
 async def test_an_event_that_is_rejected_is_given_up_and_reported(home: Path) -> None:
     answers = [(400, b"")] * 3 + [(200, b"")]
-    async with HookServer(*answers) as server, core(home, HELLO) as here:
+    async with HookServer(*answers) as server, open_agent(home, HELLO) as here:
         async with sending(here, home, settings(server)):
             stored = await end(here)
             posted = await server.until(4)
@@ -137,7 +140,7 @@ async def test_an_event_that_is_rejected_is_given_up_and_reported(home: Path) ->
 async def test_an_old_event_is_sent_once_more_and_given_up(home: Path) -> None:
     clock = MovableClock()
     clock.advance(timedelta(hours=25))
-    async with HookServer((500, b"")) as server, core(home, HELLO) as here:
+    async with HookServer((500, b"")) as server, open_agent(home, HELLO) as here:
         async with sending(here, home, settings(server), clock):
             stored = await end(here)
             posted = await server.until(2)
@@ -145,7 +148,7 @@ async def test_an_old_event_is_sent_once_more_and_given_up(home: Path) -> None:
 
 
 async def test_events_that_were_stored_without_a_sender_are_sent_later(home: Path) -> None:
-    async with HookServer() as server, core(home, HELLO) as here:
+    async with HookServer() as server, open_agent(home, HELLO) as here:
         async with sending(here, home, settings(server)):
             first = await end(here)
             await server.until(2)
@@ -155,7 +158,7 @@ async def test_events_that_were_stored_without_a_sender_are_sent_later(home: Pat
 
 
 async def test_a_receiver_that_was_removed_begins_anew(home: Path) -> None:
-    async with HookServer() as server, core(home, HELLO) as here:
+    async with HookServer() as server, open_agent(home, HELLO) as here:
         async with sending(here, home, settings(server)):
             pass
         async with sending(here, home, {}):

@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 
 
 def names_of(kind: type[Exception]) -> Iterator[str]:
-    """Yield the names of an error class and of those below it, unless they name their reason."""
+    """Yield the names of an error class and its subclasses, unless they name their reason."""
     if "__init__" not in vars(kind):
         yield kind.__name__
     for each in kind.__subclasses__():

@@ -1,4 +1,4 @@
-"""What runs say: a sentence for every end of a run, and details only where they add something."""
+"""Sentences about runs: one for each end of a run, with details only where they add something."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -259,7 +259,7 @@ WHOLE = Scripted(
 EVENTS = answer_to(WHOLE, {"model": "claude-x"}, b"").events()
 WHOLE_BYTES = len(b"".join(EVENTS))
 COMPLETE_BYTES = WHOLE_BYTES - len(EVENTS[-1])
-"""Up to the event with the stop reason: what follows says nothing more of the reply."""
+"""Length up to the event with the stop reason; later events add nothing to the reply."""
 CUTS = [0, 1, len(EVENTS[0]) - 1, len(EVENTS[0]), WHOLE_BYTES // 2, COMPLETE_BYTES - 1]
 """Bytes at the ends and in the middle of a stream and of an event."""
 

@@ -281,7 +281,7 @@ asyncio.run(main())
 
 
 async def ask_twice(address: str, **environment: str) -> str:
-    """Ask in a process of its own: certificates are read once in each. Return what it prints."""
+    """Ask in a new process, which reads certificates once, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROGRAM, address),
         env=environment,

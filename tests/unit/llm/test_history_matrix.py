@@ -112,7 +112,7 @@ AUTHORS = {
 
 
 class Reader(NamedTuple):
-    """A model, the dialect that Larkspur speaks with it, and what it accepts."""
+    """A model, the dialect that Larkspur speaks with it, and the validator of its requests."""
 
     origin: str
     dialect: Dialect
@@ -247,7 +247,7 @@ def history_in_a_small_window(author: Author) -> list[Message]:
 
 
 def damaged_history(author: Author) -> list[Message]:
-    """What no Turn has: single calls and results, neighbours of one role, and no end."""
+    """Return a history that no Turn has: single calls and results, adjacent roles, and no end."""
     call, other, third = (
         msgspec.structs.replace(
             author.call(n, "look"), call_id=f"run-1-{n}", wire_id=author.call_id(n)
@@ -310,7 +310,7 @@ def test_a_model_gets_back_what_it_wrote(name: str) -> None:
 
 
 def test_the_same_request_has_the_same_ids_in_any_process() -> None:
-    """A resumed run, and a fork, send what the stored messages say."""
+    """A resumed run and a fork send the stored messages."""
     for author in AUTHORS.values():
         messages = history_of_overlapping_runs(author)
         stored = msgspec.json.decode(msgspec.json.encode(messages), type=list[Message])
@@ -390,7 +390,7 @@ def texts_of(message: Message) -> Iterator[str]:
 
 
 def ids_of(body: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the ids of the calls, and those of the results, of either wire format."""
+    """Return the ids of the calls and the ids of the results, in either wire format."""
     calls, answered = [], []
     for message in body["messages"]:
         calls += [call["id"] for call in message.get("tool_calls") or ()]

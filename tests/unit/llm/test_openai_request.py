@@ -25,7 +25,7 @@ CALL = ToolCall("c1", "look", {"at": "鹭"})
 
 
 def encode(*messages: Message, dialect: Dialect = Dialect(), **fields: Any) -> dict[str, Any]:  # noqa: B008 - frozen
-    # as those of a Turn: the encoder takes them as they are
+    # like the ids of a Turn: the encoder uses them unchanged
     sent = RequestMessages([*map(weigh, messages)])
     request = ModelRequest(**{"model": "m", "system": "", "messages": sent, **fields})
     body: dict[str, Any] = json.loads(encode_request(request, dialect))

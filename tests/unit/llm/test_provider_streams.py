@@ -1,4 +1,4 @@
-"""A stream of each provider in its own words, and what the request for it looks like.
+"""Recorded streams of each provider, and the requests for them.
 
 `streams/NAME.sse` is a reply in the form in which the provider sends it: reasoning, text, a call
 and token counts. Fields follow the references that `internal/model_providers` names.
@@ -35,7 +35,7 @@ COUNTED = {*ALWAYS, "stream_options"}
 
 
 class Row(NamedTuple):
-    """What the reply holds and which fields the request has. `thinking`: those of `low`."""
+    """Expected reply and request fields. `thinking` holds the fields of the level `low`."""
 
     call_id: str
     usage: Usage

@@ -43,7 +43,7 @@ BROKEN = Scripted(
 
 
 class RetryingSetup:
-    """A retrying model whose routes share one scripted server and differ in the model's name."""
+    """A retrying model with routes that share one scripted server and differ in the model name."""
 
     def __init__(self, server: ScriptedAnthropic, *, fallbacks: tuple[str, ...] = ()) -> None:
         self.waits: list[float] = []

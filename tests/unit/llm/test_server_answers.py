@@ -1,4 +1,4 @@
-"""What answers tell of an address: error bodies as servers and proxies send them."""
+"""Judgement of an address by its answers: error bodies as servers and proxies send them."""
 
 import pytest
 

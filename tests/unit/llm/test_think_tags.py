@@ -32,7 +32,7 @@ CASES = [
 
 
 def shown(tags: ThinkTags, pieces: list[str]) -> tuple[str, str]:
-    """Return what a reader of the deltas has in the end."""
+    """Return the final thoughts and text of a reader of the deltas."""
     texts = {True: "", False: ""}
     for segment in [each for piece in pieces for each in tags.feed(piece)] + tags.end():
         if segment.replaces:

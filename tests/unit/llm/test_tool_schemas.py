@@ -15,7 +15,7 @@ ANYTHING = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean",
 
 
 def of_property(schema: Any) -> Any:
-    """Return what becomes of the schema of an argument."""
+    """Return the converted schema of an argument."""
     return common_schema({"type": "object", "properties": {"a": schema}})["properties"]["a"]
 
 

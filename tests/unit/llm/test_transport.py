@@ -10,21 +10,15 @@ import pytest
 
 from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
 from internal.agent.domain.secrets import MASK
-from internal.llm.errors import ProviderInfo
 from internal.llm.transport import (
     MAX_BODY_BYTES,
     ApiKey,
     ProviderErrorResponse,
-    ProviderHttpClient,
 )
+from tests.support.model_transport import client_with, refused
 from tests.support.raw_server import raw_server, response
 
 CANARY = "sk-canary-0123456789"
-PEER = ProviderInfo("Acme", "ACME_API_KEY")
-
-
-def client_with(key: str, address: str = "http://127.0.0.1:9") -> ProviderHttpClient:
-    return ProviderHttpClient(PEER, address, ApiKey(key), silence_seconds=1.0)
 
 
 def test_a_key_is_shown_only_by_reveal() -> None:
@@ -86,10 +80,6 @@ async def test_a_proxy_that_is_not_supported_is_one_sentence(
     await client.close()
 
 
-def refused(response: ProviderErrorResponse) -> ModelError:
-    return ModelError(f"{response.status} {str(response.body)[:40]} {len(str(response.body))}")
-
-
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
@@ -120,7 +110,7 @@ async def test_the_body_of_an_error_is_read(answer: bytes, says: str) -> None:
 
 _EXIT = """
 import atexit, sys
-from tests.unit.llm.test_transport import client_with
+from tests.support.model_transport import client_with
 
 atexit.register(lambda: print("internal.egress.session" in sys.modules))
 client_with("k-0123").preload()

@@ -2,40 +2,20 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.react.input_forms import InputReply, InputResponse
-from internal.mcp.connection import ServerConnection
 from internal.mcp.elicitation import requires_input
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import ListedTool
 from internal.mcp.server_messages import LOGGED_KEY
 from tests import ROOT
+from tests.support.mcp_connection import ignore, opened, text_of
 from tests.support.mcp_servers import connection, hostile, until
-from tests.unit.sandbox.test_native import is_running
-
-
-@asynccontextmanager
-async def opened(server: ServerConnection) -> AsyncGenerator[ServerConnection]:
-    try:
-        yield server
-    finally:
-        await server.close()
-
-
-def ignore(_done: float, _total: float | None, _message: str) -> None:
-    """Ignore progress."""
-
-
-async def text_of(server: ServerConnection, tool: str = "echo", **arguments: Any) -> str:
-    result = await server.call(tool, arguments, ignore)
-    return str(result["content"][0]["text"])
+from tests.support.native_sandbox import is_running
 
 
 async def test_a_call_starts_the_server_and_reports_progress(tmp_path: Path) -> None:

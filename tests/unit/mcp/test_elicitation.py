@@ -1,4 +1,4 @@
-"""What servers ask people, read from results of calls."""
+"""Questions of servers to people, read from results of calls."""
 
 import asyncio
 from typing import Any

@@ -1,29 +1,13 @@
 """Servers over streamable HTTP, in both versions of the protocol, and hostile ones."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.mcp.connection import ServerConnection
-from internal.mcp.definitions import ServerDefinition
 from internal.mcp.limits import ServerFailure
+from tests.support.mcp_connection import connect, ignore, opened, text_of
 from tests.support.mcp_http import LegacyServer, serve, serve_sdk
-from tests.support.mcp_servers import ignore_tools
-from tests.support.tools import native_sandbox
-from tests.unit.mcp.test_connection import ignore, opened, text_of
-
-
-def connect(folder: Path, url: str, **options: Any) -> ServerConnection:
-    private = {"allow_private_networks": True, **options}
-    return ServerConnection(
-        ServerDefinition("tested", url=url, **private),
-        native_sandbox(folder),
-        None,
-        version="0",
-        on_tools=ignore_tools,
-    )
 
 
 async def test_a_server_of_the_new_protocol_is_called(tmp_path: Path) -> None:

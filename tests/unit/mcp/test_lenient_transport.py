@@ -26,7 +26,7 @@ def requests() -> OpenRequests:
 
 
 def corrected(requests: OpenRequests, message: Any) -> list[Any]:
-    """What the SDK reads in place of a message."""
+    """Return the messages that the SDK reads in place of a message."""
     received = message if isinstance(message, Exception) else SessionMessage(message)
     items = requests.correct(received)
     return [each.message if isinstance(each, SessionMessage) else each for each in items]

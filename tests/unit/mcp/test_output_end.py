@@ -1,4 +1,4 @@
-"""Which lines of an output are told as the reason of a failure."""
+"""Lines of an output that are reported as the reason of a failure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of the parts of a result."""
+"""Conversion of the parts of a result."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ BLOB = base64.b64encode(b"\x00binary").decode()
 
 
 class Reader:
-    """Reads results; what is stored is in `stored` by its name."""
+    """Reads results. `stored` holds the stored files by name."""
 
     def __init__(self, folder: Path) -> None:
         self.stored: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""What servers log."""
+"""Log messages of servers."""
 
 from internal.mcp.server_messages import MAX_MESSAGE_CHARS, MAX_MESSAGES, ServerMessages
 

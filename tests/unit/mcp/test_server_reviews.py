@@ -1,4 +1,4 @@
-"""What people see of definitions that hide something."""
+"""Reviews of definitions with hidden characters."""
 
 import json
 from pathlib import Path

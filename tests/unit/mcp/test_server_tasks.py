@@ -8,8 +8,8 @@ import pytest
 from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.mcp.elicitation import requires_input
 from internal.mcp.server_tasks import TASKS_NOT_OFFERED
+from tests.support.mcp_connection import ignore, opened, text_of
 from tests.support.mcp_servers import hostile, until
-from tests.unit.mcp.test_connection import ignore, opened, text_of
 
 
 async def test_a_tool_that_needs_a_task_is_run_as_one_and_its_state_is_progress(

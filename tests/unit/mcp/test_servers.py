@@ -1,4 +1,4 @@
-"""Which tools are offered, and what a call finds out."""
+"""Offered tools and errors of calls."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

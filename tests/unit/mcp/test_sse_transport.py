@@ -12,10 +12,9 @@ from starlette.routing import Route
 
 from internal.agent.domain.errors import ToolError
 from internal.mcp.limits import ServerFailure
+from tests.support.mcp_connection import connect, ignore, opened, text_of
 from tests.support.mcp_http import LegacyServer, serve, serve_made
 from tests.support.mcp_sdk_server import server as sdk_server
-from tests.unit.mcp.test_connection import ignore, opened, text_of
-from tests.unit.mcp.test_http_transport import connect
 
 
 @pytest.mark.parametrize("transport", ["sse", None])
@@ -62,7 +61,7 @@ async def test_a_newer_server_with_the_old_type_is_named(tmp_path: Path) -> None
 
 
 class HostileStream:
-    """Names an address for messages, and refuses those that are sent there."""
+    """A server that names an address for messages and refuses messages sent there."""
 
     def __init__(self, endpoint: str) -> None:
         self.app = Starlette(

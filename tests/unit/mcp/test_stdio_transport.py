@@ -1,4 +1,4 @@
-"""What is kept of the output of a server."""
+"""Retained output of a server."""
 
 import asyncio
 

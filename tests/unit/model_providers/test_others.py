@@ -1,4 +1,4 @@
-"""What is particular to Gemini, Mistral and Grok."""
+"""Peculiarities of Gemini, Mistral and Grok."""
 
 import pytest
 

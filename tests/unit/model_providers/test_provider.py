@@ -1,4 +1,4 @@
-"""How `llm.thinking` becomes fields of requests, and what happens where they are refused."""
+"""Request fields for `llm.thinking`, and requests after a refusal of these fields."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Behaviour that every provider of the registry shares. A new one adds what its server requires."""
+"""Behaviour shared by all providers of the registry. A new one adds the rules of its server."""
 
 import ast
 import asyncio
@@ -61,7 +61,7 @@ ASK = "list the files here"
 
 @dataclass(frozen=True)
 class Stage:
-    """A provider and all that a test of it needs. `tool_calls` as in the settings."""
+    """A provider and the parts for a test of it. `tool_calls` as in the settings."""
 
     settings: LlmSettings
     faulty: Callable[[Fault], None]
@@ -69,7 +69,7 @@ class Stage:
 
 
 class Script:
-    """What each fake server does; a fault that is set strikes the next request."""
+    """Script of each fake server. A fault in `faults` applies to the next request."""
 
     def __init__(self, *, in_text: bool) -> None:
         self.faults: list[Fault] = []
@@ -90,7 +90,7 @@ class Script:
         return Scripted(text="Listing.", pieces=2, calls=[Call("list_dir")])
 
 
-# What a server of this provider insists on; that of another refuses what it does not know.
+# Fields that a server of this provider requires; a server of another one refuses unknown fields.
 MANNERS = {
     "openai": Manners(limit="max_completion_tokens", no_effort=True, no_temperature=True),
     "ark": Manners(limit="max_tokens"),

@@ -69,7 +69,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
     assert address_refusal(address) is None
 
 
-# IPv4-mapped addresses are those of Python 3.13 and later, and of earlier versions
+# IPv4-mapped addresses in the forms of Python 3.13 and later, and of earlier versions
 
 
 @pytest.mark.parametrize(

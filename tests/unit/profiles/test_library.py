@@ -1,4 +1,4 @@
-"""Profiles from files: what they extend, and what is wrong with them."""
+"""Profiles from files: inheritance and errors."""
 
 import os
 from pathlib import Path

@@ -1,9 +1,6 @@
 """The sandbox of bubblewrap with real processes: nothing gets out, and none of them is left."""
 
 import asyncio
-import contextlib
-import functools
-import http.server
 import os
 import secrets
 import select
@@ -13,8 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import zipfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -35,96 +30,19 @@ from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import open_sandbox, require_isolation
-from internal.sandbox.workspaces import SessionFolders
+from tests.support.bubblewrap_places import (
+    MEGABYTE,
+    SESSION,
+    Place,
+    descriptors,
+    package_index,
+    until_closed,
+)
+from tests.support.native_sandbox import TREES
 from tests.support.sandboxes import sandbox_params
 from tests.support.tools import native_sandbox
-from tests.unit.sandbox.test_native import TREES
 
 pytestmark = pytest.mark.needs("namespaces")
-
-SESSION = SessionId("session-1")
-MEGABYTE = 1_000_000
-
-
-class Place:
-    """A workspace, a home of Larkspur in it, and a folder outside, with a token in each file."""
-
-    def __init__(self, root: Path) -> None:
-        self.token = f"canary-{secrets.token_hex(8)}"
-        self.workspace, self.outside = root / "workspace", root / "outside"
-        self.home = self.workspace / ".larkspur-home"
-        for folder in (self.workspace, self.outside, self.home):
-            folder.mkdir()
-            (folder / "secret").write_text(self.token)
-        self.settings = self.workspace / "larkspur.yaml"
-        self.settings.write_text(self.token)
-        self.homes = SessionFolders(root / "homes")
-        self.output = b""
-        self.ready = asyncio.Event()
-
-    def sandbox(
-        self,
-        limits: ResourceLimits | None = None,
-        groups: ControlGroups | None = None,
-        *,
-        private_networks: bool = False,
-    ) -> BubblewrapSandbox:
-        return BubblewrapSandbox(
-            self.homes,
-            private=PrivatePlaces((self.home, self.settings), (self.home / "files",)),
-            limits=limits,
-            private_networks=private_networks,
-            groups=groups,
-        )
-
-    def command(
-        self, script: str, seconds: float = 60.0, read_only: tuple[str, ...] = ()
-    ) -> SandboxCommand:
-        return SandboxCommand(
-            ("bash", "-c", script),
-            str(self.workspace),
-            seconds,
-            SESSION,
-            environment={"TOKEN": self.token},
-            access=FileAccess((str(self.workspace),), read_only),
-        )
-
-    def take(self, chunk: bytes) -> None:
-        self.output += chunk
-        if b"ready" in self.output:
-            self.ready.set()
-
-    async def run(
-        self, script: str, seconds: float = 60.0, read_only: tuple[str, ...] = ()
-    ) -> SandboxResult:
-        self.output = b""
-        return await self.sandbox().run(self.command(script, seconds, read_only), self.take)
-
-    def survivors(self) -> list[str]:
-        """Return the processes of the machine whose environment has the token."""
-        return [
-            process.parent.name
-            for process in Path("/proc").glob("[0-9]*/environ")
-            if self.token.encode() in read(process)
-        ]
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-async def until_closed(before: int) -> None:
-    """Return when no more descriptors are open than before: the loop closes some a step later."""
-    async with asyncio.timeout(10):
-        while descriptors() > before:  # noqa: ASYNC110 - the kernel tells nobody
-            await asyncio.sleep(0)  # one step
 
 
 @pytest.fixture
@@ -669,43 +587,8 @@ def test_where_namespaces_are_refused_only_auto_takes_another_sandbox(
         assert "SandboxUnavailable: Commands cannot be isolated on this machine" in done.stderr
 
 
-def wheel(folder: Path) -> Path:
-    """Make the smallest package that pip installs."""
-    path = folder / "canary-1.0-py3-none-any.whl"
-    info = "canary-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("canary.py", "print('sings')")
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: canary\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return path
-
-
-class Index(http.server.SimpleHTTPRequestHandler):
-    """A package index on this machine."""
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
 # Debian's Python has no pip, but the wheel that environments get theirs from.
 PIP = "PYTHONPATH=$(ls /usr/share/python-wheels/pip-*.whl 2>/dev/null | head -n 1) python3 -m pip"
-
-
-@contextlib.contextmanager
-def package_index(tmp_path: Path, address: str = "127.0.0.1") -> Generator[int]:
-    """Serve one package, canary, and yield the port."""
-    folder = tmp_path / "index"
-    (folder / "canary").mkdir(parents=True)
-    name = wheel(folder / "canary").name
-    (folder / "canary" / "index.html").write_text(f'<a href="{name}">{name}</a>')
-    handler = functools.partial(Index, directory=folder)
-    with http.server.ThreadingHTTPServer((address, 0), handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        yield server.server_address[1]
-        server.shutdown()
-        serving.join()
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""What the program of a container engine is given. The real podman is in `make chaos`."""
+"""Arguments and environment of a container engine's program. `make chaos` runs the real podman."""
 
 from pathlib import Path
 
 from msgspec import structs
 
 from internal.sandbox.container import ContainerSandbox
-from tests.unit.sandbox.test_bubblewrap import Place
+from tests.support.bubblewrap_places import Place
 
 
 async def test_values_of_variables_are_no_arguments(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from internal.sandbox.workspaces import remove_tree
 from internal.skills.errors import SkillRefused, SkillUnreadable
 from internal.skills.installation import add_skills
 from internal.skills.skill_folder import read_contents
+from tests.support.bubblewrap_places import Place
 from tests.support.folder_swap import swap_everywhere
-from tests.unit.sandbox.test_bubblewrap import Place
 
 ID = SessionId("session-1")
 CANARY = b"canary-of-the-person"
@@ -30,7 +30,7 @@ Prepare = Callable[[], tuple[Path, Path]]
 
 @pytest.fixture(params=["sub", "sub/key"])
 def part(request: pytest.FixtureRequest) -> str:
-    """What is exchanged with a link to its like outside."""
+    """Part of the path that is swapped for a link to a counterpart outside."""
     return str(request.param)
 
 

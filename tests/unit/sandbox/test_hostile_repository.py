@@ -1,4 +1,4 @@
-"""Programs that run in a hostile repository run nothing that its files name."""
+"""Programs in a hostile repository run nothing that its files name."""
 
 import shutil
 import subprocess
@@ -67,7 +67,7 @@ def python_version() -> str:
 
 @pytest.fixture
 def hostile(repository: Path) -> Path:
-    """The files that programs read in the home directory, each of which names a program."""
+    """Write files that programs read in the home directory; each of them names a program to run."""
     mark = f"touch '{repository.parent}/ran-%s'"
     python = f"import os; open({str(repository.parent)!r} + '/ran-%s', 'w')\n"
     site = f".local/lib/python{python_version()}/site-packages"

@@ -19,7 +19,7 @@ from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import inspect_sandbox, open_sandbox
-from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors, until_closed
+from tests.support.bubblewrap_places import MEGABYTE, Place, descriptors, until_closed
 
 pytestmark = pytest.mark.needs("landlock")
 

@@ -1,4 +1,4 @@
-"""The mounts of a command: paths that must be what they are called."""
+"""Mounts of a command: a mounted path must still be the path that was checked."""
 
 import os
 from collections.abc import Callable
@@ -7,26 +7,16 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
+from internal.agent.ports.sandbox import FileAccess, Sandbox
 from internal.sandbox.bubblewrap import BubblewrapSandbox
 from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.mounts import Mounts
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
-from tests.support.exchanged_folders import exchanging
+from tests.support.mount_attacks import ROLES, attack, run
 from tests.support.sandboxes import sandbox_class_params
 
 SANDBOXES = (BubblewrapSandbox, LandlockSandbox)
-
-
-async def run(sandbox: Sandbox, workspace: Path, script: str, access: FileAccess) -> str:
-    command = SandboxCommand(
-        ("bash", "-c", script), str(workspace), 20.0, SessionId("session-1"), access=access
-    )
-    output = bytearray()
-    await sandbox.run(command, output.extend)
-    return output.decode()
 
 
 @pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
@@ -85,13 +75,6 @@ async def test_a_path_that_contains_larkspur_is_refused_where_it_cannot_be_hidde
     assert os.listdir(home) == ["token"]  # noqa: PTH208  # names
 
 
-ROLES: dict[str, Callable[[str], FileAccess]] = {
-    "writable": lambda path: FileAccess((path,)),
-    "read-only": lambda path: FileAccess(read_only=(path,)),
-    "link": lambda path: FileAccess(read_only=(path,), links={path: path}),
-}
-
-
 @pytest.mark.parametrize("place", ["data", "outer"])
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
@@ -111,35 +94,6 @@ async def test_a_root_that_changes_all_the_time_for_long(
     sandbox = make(SessionFolders(tmp_path / "homes"))
     outcomes = await attack(sandbox, role, tmp_path, place, rounds=1_000)
     assert outcomes == {"right", "none"}
-
-
-async def attack(
-    sandbox: Sandbox, role: str, folder: Path, place: str, rounds: int = 10
-) -> set[str]:
-    """Run commands while a root, or a folder above it, is exchanged with a link to a secret.
-
-    Return what they saw: what is `right`, and `none` if they were not started.
-    """
-    data, secret = folder / "outer" / "data", folder / "secret"
-    for each in (data, secret / "data"):
-        each.mkdir(parents=True)
-    (data / "name").write_text("right")
-    for each in (secret, secret / "data"):
-        (each / "canary").write_text("canary")
-    exchanged = folder if place == "outer" else data.parent
-    (exchanged / "link").symlink_to(secret)
-    script, outcomes = f"cat {data}/*; touch {data}/made", set[str]()
-    with exchanging(exchanged, place, "link"):
-        for _ in range(rounds):
-            try:
-                said = await run(sandbox, Path("/"), script, ROLES[role](str(data)))
-            except ToolError as error:
-                said = str(error)
-            assert "canary" not in said
-            outcomes.add("right" if "right" in said else "none")
-    assert not (secret / "made").exists()
-    assert not (secret / "data" / "made").exists()
-    return outcomes
 
 
 @pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))

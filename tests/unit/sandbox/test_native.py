@@ -15,18 +15,10 @@ from msgspec import structs
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
+from tests.support.native_sandbox import TREES, is_running
 from tests.support.tools import native_sandbox
 
 SESSION = SessionId("session-1")
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process exists and is not a zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
 
 
 def names(folder: Path) -> list[str]:
@@ -135,19 +127,6 @@ async def test_signals_have_their_default_action(tmp_path: Path) -> None:
     assert run.output == b"y\n141\n"  # 128 + SIGPIPE
 
 
-TREES = {
-    "children": "sleep 600 & echo $!; sleep 600 & echo $!; echo $$ ready; wait",
-    "a stubborn one": "trap '' TERM INT HUP; echo $$ ready; while :; do sleep 1; done",
-    "stubborn children": "(trap '' TERM; while :; do sleep 600; done) & echo $! $$ ready; wait",
-    "setsid": "setsid sleep 600 & echo $! $$ ready; wait",
-    "a daemon": (
-        "(setsid bash -c 'trap \"\" TERM; echo $$ > pid; sleep 600; sleep 600' &) ;"
-        "until [ -s pid ]; do sleep 0.01; done; cat pid; echo $$ ready; sleep 600"
-    ),
-    "a stopped one": "sleep 600 & kill -STOP $!; echo $! $$ ready; wait",
-}
-
-
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
 @pytest.mark.first_rows(2)
 async def test_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
@@ -199,7 +178,7 @@ async def test_cancel_before_the_start_leaves_no_process(tmp_path: Path) -> None
 
 
 def test_commands_end_when_larkspur_is_killed(tmp_path: Path) -> None:
-    """kill -9 to Larkspur: what it had started does not go on by itself."""
+    """After `kill -9`, the commands of Larkspur do not continue on their own."""
     script = (
         "import asyncio, sys\n"
         "from internal.agent.ports.sandbox import SandboxCommand\n"

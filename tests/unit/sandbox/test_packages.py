@@ -15,14 +15,13 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.packages import PackageEnvironment, find_packages, install_packages
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import open_sandbox
-from tests.unit.sandbox.test_bubblewrap import Place, package_index
+from tests.support.bubblewrap_places import ADDRESS, Place, package_index
 
-ADDRESS = "127.0.0.2"  # programs use no proxy for 127.0.0.1
-NAME = "installed.txt"  # what was written there once
+NAME = "installed.txt"  # a file written there once
 
 
 class Installation:
-    """A requirements file, and what opens the sandbox; `opened` counts how often."""
+    """A requirements file with the opener of the sandbox; `opened` counts how often it ran."""
 
     def __init__(self, root: Path, port: int) -> None:
         self.place = Place(root)

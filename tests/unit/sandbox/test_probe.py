@@ -48,7 +48,7 @@ class _LeakyEnvironment(CommandEnvironment):
 
 
 class WeakenedSandbox(BubblewrapSandbox):
-    """The sandbox of bubblewrap with a weakening. `tokens` are those of the commands it ran."""
+    """The bubblewrap sandbox with a weakening. `tokens` holds the tokens of its commands."""
 
     def __init__(self, homes: SessionFolders, weakening: Weakening) -> None:
         variable = weakening.variable
@@ -64,7 +64,7 @@ class WeakenedSandbox(BubblewrapSandbox):
 
 
 def replacing(*pairs: tuple[str, str]) -> Change:
-    """Return a change that replaces sequences of arguments, each of which is there once."""
+    """Return a change that replaces sequences of arguments; each must occur exactly once."""
 
     def change(arguments: list[str], _: Mapping[str, str]) -> list[str]:
         for old, new in pairs:

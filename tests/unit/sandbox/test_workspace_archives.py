@@ -1,4 +1,4 @@
-"""Archives of workspaces: what they contain, and archives that somebody has changed."""
+"""Archives of workspaces: their content, and archives that were tampered with."""
 
 import io
 import os
@@ -51,7 +51,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfil
 
 
 def write(file: io.BufferedRandom, *members: tarfile.TarInfo) -> int:
-    """Write an archive whose files contain as many bytes as their headers say."""
+    """Write an archive with files of as many bytes as their headers say."""
     with tarfile.open(fileobj=file, mode="w:gz") as archive:
         for each in members:
             archive.addfile(each, io.BytesIO(b"x" * each.size) if each.isreg() else None)

@@ -1,5 +1,5 @@
 """Fixtures for the search providers."""
 
-from tests.unit.tools.conftest import site
+from tests.support.site_fixture import site
 
 __all__ = ["site"]

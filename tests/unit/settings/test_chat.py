@@ -1,4 +1,4 @@
-"""Settings of one group override those of the channel."""
+"""Settings of one group override the settings of the channel."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""What is pasted around keys and addresses."""
+"""Extra text pasted around keys and addresses."""
 
 import pytest
 

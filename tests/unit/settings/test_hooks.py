@@ -1,4 +1,4 @@
-"""The settings of hooks and webhooks: what is accepted, and the sentences about the rest."""
+"""Settings of hooks and webhooks: accepted values, and the sentences about all others."""
 
 import json
 from pathlib import Path

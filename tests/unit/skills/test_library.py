@@ -1,4 +1,4 @@
-"""Which skills are found, and which are offered."""
+"""Discovery of skills, and offered skills."""
 
 import os
 from pathlib import Path

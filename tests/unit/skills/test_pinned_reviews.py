@@ -1,4 +1,4 @@
-"""Reviews of skills from any channel: what they refuse, and what a report has."""
+"""Reviews of skills from any channel: refusals, and the content of a report."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The rules that are offered for `allowed-tools`: just what was asked for, or less."""
+"""Rules offered for `allowed-tools`: the requested access or less."""
 
 import json
 from pathlib import Path

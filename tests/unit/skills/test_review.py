@@ -1,4 +1,4 @@
-"""What a review shows."""
+"""Content of a review."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the scripts of a skill need."""
+"""Requirements of the scripts of a skill."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @cache
 def runner() -> ScriptRunner:
-    """Return what runs the scripts, which import only the standard library."""
+    """Return a runner of the scripts, which import only the standard library."""
     started = ScriptRunner(
         "argparse", "csv", "datetime", "json", "xml.etree.ElementTree", "zipfile"
     )
@@ -85,7 +85,7 @@ def test_a_skill_is_complete(skill: Skill) -> None:
 
 
 def chart(folder: Path, name: str, text: str, *arguments: str) -> tuple[Any, str]:
-    """The drawn chart, and what the script says of it."""
+    """Return the drawn chart and the messages of the script."""
     (folder / name).write_text(text, encoding="utf-8")
     done = run(CHART, folder / name, "-o", folder / "chart.svg", *arguments)
     assert done.returncode == 0, done.stderr

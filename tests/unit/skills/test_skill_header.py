@@ -1,4 +1,4 @@
-"""The YAML of `SKILL.md` files: what is refused."""
+"""YAML headers of `SKILL.md` files, and their errors."""
 
 import pytest
 

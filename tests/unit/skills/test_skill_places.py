@@ -1,4 +1,4 @@
-"""What is found in a folder with skills."""
+"""Skills found in a folder."""
 
 from pathlib import Path
 

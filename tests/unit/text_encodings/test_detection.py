@@ -1,4 +1,4 @@
-"""Encodings of texts whose encoding is known."""
+"""Encodings of texts with a known encoding."""
 
 # ruff: noqa: RUF001 - signs of other scripts that look like Latin ones
 

@@ -1,4 +1,4 @@
-"""Previews of what a call would change."""
+"""Previews of the changes of a call."""
 
 import asyncio
 import os

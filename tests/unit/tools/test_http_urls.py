@@ -14,7 +14,7 @@ GOOD_URLS = {
     "http://[2606:4700:0::1111]:81/": "http://[2606:4700::1111]:81/",
     "http://1.1.1.1": "http://1.1.1.1/",
     "http://example.com/%2e%2e/'\"<>": "http://example.com/%2e%2e/'%22%3C%3E",
-    # read as what they are: the address check refuses them
+    # read as addresses: the address check refuses them
     "http://127。0。0。1/": "http://127.0.0.1/",
     "http://①②⑦.⓪.⓪.①/": "http://127.0.0.1/",
     "http://\uff11\uff12\uff17.0.0.1/": "http://127.0.0.1/",

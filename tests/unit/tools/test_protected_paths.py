@@ -272,7 +272,7 @@ def test_the_git_file_of_a_worktree_is_not_replaced(user: Path, protected: Prote
 def test_a_folder_that_becomes_a_link_to_the_home_is_refused(
     user: Path, protected: ProtectedPaths
 ) -> None:
-    """What counts is the file that was opened, not the names at the time of a check."""
+    """The opened file counts, not the names at the time of a check."""
     workspace = Workspace(str(user), protected)
     (user / "swap").mkdir()
     assert not workspace.is_protected(str(user / "swap"))

@@ -1,4 +1,4 @@
-"""What is kept of the output of a search engine."""
+"""Retained output of a search engine."""
 
 import pytest
 from hypothesis import given

@@ -13,7 +13,7 @@ from tests.support.tools import tool_box
 
 
 async def call(root: Path, *paths: str, caption: str = "") -> tuple[ToolOutcome, list[bytes]]:
-    """Return the outcome of a call and what it stored."""
+    """Return the outcome of a call and the stored files."""
     stored: list[bytes] = []
 
     async def store(name: str, descriptor: int) -> Attachment:

@@ -1,4 +1,4 @@
-"""How the body of a response is read."""
+"""Decoding of the body of a response."""
 
 import pytest
 

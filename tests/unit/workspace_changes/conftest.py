@@ -1,4 +1,4 @@
-"""A workspace and the records of what runs change in it."""
+"""A workspace and the records of changes made by runs in it."""
 
 from pathlib import Path
 

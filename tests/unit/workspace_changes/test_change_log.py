@@ -22,7 +22,7 @@ RUN, OTHER = RunId("run-1"), RunId("run-2")
 def changes_of(
     log: WorkspaceChangeLog, folder: Path, work: Callable[[], object]
 ) -> dict[str, FileChange]:
-    """Return what a run changed by path."""
+    """Return the changes of a run by path."""
     log.begin(str(folder), RUN, SESSION)
     work()
     return {each.path: each for each in log.record(str(folder), RUN).changes}

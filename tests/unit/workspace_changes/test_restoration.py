@@ -1,4 +1,4 @@
-"""Files that get back their state, and those that do not."""
+"""Restoration of files, and files that are left unchanged."""
 
 import os
 from collections.abc import Iterator

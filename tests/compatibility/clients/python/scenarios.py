@@ -95,7 +95,7 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
         say(scenario, result=work())
     except Absent as error:
         say(scenario, absent=str(error))
-    # What a client raises is its own matter, and is what is recorded.
+    # Each client raises errors of its own, and they are the recorded result.
     except BaseException as error:
         traceback.print_exc()
         say(scenario, error=_told(error))
@@ -106,10 +106,10 @@ def attempt(scenario: str, work: Callable[[], Any]) -> None:
 def output_of(
     *argv: str | Path, environ: Mapping[str, str] | None = None, with_errors: bool = False
 ) -> str:
-    """Run a command of the client and return what it printed, `with_errors` also on that stream.
+    """Run a command of the client and return its output, `with_errors` including standard error.
 
     Raises:
-        RuntimeError: It failed; the message is the end of what it printed.
+        RuntimeError: The command failed; the message is the end of its output.
     """
     found = subprocess.run(
         argv,

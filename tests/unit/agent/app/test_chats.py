@@ -92,7 +92,7 @@ REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")
 
 
 class Delivery(ChatDelivery):
-    """The service and what it works on."""
+    """The service with its database, stores and clock."""
 
     def __init__(self, database: Database) -> None:
         self.database, self.stores, self.clock = database, Stores(), MovableClock()

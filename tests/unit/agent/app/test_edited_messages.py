@@ -15,7 +15,7 @@ from internal.agent.store.chats import Steering
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, T1, claim_run
-from tests.unit.agent.app.test_task_commands import ANN, Commands
+from tests.support.task_commands import ANN, Commands
 
 FILE = Attachment("a.txt", "text/plain", "lark:app/m1/k?type=file", "", 0)
 

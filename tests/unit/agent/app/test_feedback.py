@@ -18,7 +18,7 @@ from tests.support.store_records import T0, a_run, a_session, a_task
 
 
 class Answered:
-    """A task whose answer was sent as the message `m1`."""
+    """A task with its answer sent as the message `m1`."""
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self.database, self.stores, self._count = database, stores, 0

@@ -1,4 +1,4 @@
-"""The gateway: rights, audit entries and what it tells the dispatcher."""
+"""The gateway: rights, audit entries and messages to the dispatcher."""
 
 import pytest
 

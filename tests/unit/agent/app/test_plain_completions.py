@@ -14,7 +14,7 @@ from internal.agent.domain.errors import Forbidden
 from internal.agent.domain.messages import Message, Text, user_message
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.usage import RunLimits
-from tests.support.agent_app import Core, core
+from tests.support.agent_app import Core, open_agent
 from tests.support.anthropic_server import Reply
 
 ANN = Principal("ann", "Ann", frozenset({"talk"}))
@@ -32,7 +32,7 @@ async def test_what_a_person_used_counts_for_the_limit_of_the_day(home: Path) ->
     used = {"input_tokens": 70, "output_tokens": 30}
     script = [Reply(text="A title", pieces=2, usage=used, times=3)]
     limits = RunLimits(max_daily_tokens=200)
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         for _ in range(2):
             assert (await answered(here, ANN, limits)).text == "A title"
         with pytest.raises(DailyLimitReached, match="limit for today"):

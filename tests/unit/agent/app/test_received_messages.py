@@ -1,4 +1,4 @@
-"""What was received from an account."""
+"""Record of the messages received from an account."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime

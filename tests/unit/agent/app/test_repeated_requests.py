@@ -1,4 +1,4 @@
-"""When a request that is sent again joins the run of the first one."""
+"""Repeated requests that join the run of the first one."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,4 +1,4 @@
-"""Task options: the settings, the choices of the submitter, and who may choose what."""
+"""Task options: the settings, the choices of the submitter, and the rights to choose."""
 
 import re
 from typing import Any

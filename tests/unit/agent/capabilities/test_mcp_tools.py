@@ -1,4 +1,4 @@
-"""The tools of MCP servers that are deferred, and what the prompt says about them."""
+"""Deferred tools of MCP servers, and their section of the system prompt."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The pictures of a request: those that its messages name, and nothing without any."""
+"""Pictures of a request: exactly the pictures named by its messages."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The order of capabilities at the points of a run, and what several of them decide."""
+"""The order of capabilities at the points of a run, and their combined decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

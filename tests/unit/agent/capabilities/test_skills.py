@@ -1,4 +1,4 @@
-"""What a run gets of skills: a section of the prompt, or none of their tools."""
+"""Skills in a run: a section of the prompt, and no skill tools where there are no skills."""
 
 from typing import NamedTuple
 

@@ -6,7 +6,7 @@ from internal.agent.ports.fair_slots import PERSON, FairSlots
 
 
 class Uses:
-    """Uses of places, each until it is told to end. `had` are the names that got one, in order."""
+    """Uses of slots, each until it is ended. `had` holds the names that got a slot, in order."""
 
     def __init__(self, count: int) -> None:
         self.slots = FairSlots(count)

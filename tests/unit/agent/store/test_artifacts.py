@@ -1,4 +1,4 @@
-"""Artifacts are stored by name and version, and listed by what people look for."""
+"""Artifacts are stored by name and version, and listed by search terms and filters."""
 
 from functools import partial
 from typing import Any

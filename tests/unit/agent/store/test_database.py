@@ -25,7 +25,7 @@ from tests.support.store_records import T0, a_session
 
 
 class Overslept(Exception):
-    """What a work of these tests raises."""
+    """Error raised by units of work in these tests."""
 
 
 async def ids(database: Database, stores: Stores) -> list[str]:

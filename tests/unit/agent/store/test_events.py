@@ -23,6 +23,7 @@ from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.events import LogBounds
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
+from tests.support.event_samples import FULL
 from tests.support.store_records import (
     RUNNING,
     T0,
@@ -34,7 +35,6 @@ from tests.support.store_records import (
     append,
     append_events,
 )
-from tests.unit.agent.domain.events.test_types import FULL
 
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
 

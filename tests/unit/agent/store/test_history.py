@@ -1,4 +1,4 @@
-"""The history that a run starts with: what it holds, how much it reads, and how it changes."""
+"""History at the start of a run: content, cost of reading, and changes."""
 
 import gc
 import sys

@@ -454,7 +454,7 @@ async def test_a_run_without_owner_is_adopted_once(database: Database, stores: S
 async def add_share(
     database: Database, stores: Stores, run_id: str, person: str, **fields: Any
 ) -> Run:
-    """Insert a queued run of a person, of whose runs two run at once, in a lane of its own."""
+    """Insert a queued run of a person, who may have two running at once, in a lane of its own."""
     run = a_run(run_id, **{"lane": run_id, **fields})
     await database.write(lambda: stores.runs.add(run, T0, share=Share(person, 2)))
     return run

@@ -1,4 +1,4 @@
-"""Subtasks: how many run at once, what they wait for, and who is told of their ends."""
+"""Subtasks: limits on concurrent runs, waits, and reports of their ends."""
 
 from functools import partial
 from typing import Any

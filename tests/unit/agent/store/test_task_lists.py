@@ -1,4 +1,4 @@
-"""Lists of tasks contain what their filters say, in pages, whatever statement reads them."""
+"""Lists of tasks match their filters, in pages, whatever statement reads them."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The sums of usage are those of all rows, whatever happened to their runs and sessions."""
+"""Sums of usage equal the sums over all rows, whatever happened to their runs and sessions."""
 
 import random
 from collections import defaultdict
@@ -33,7 +33,7 @@ Select = Callable[[str], list[Row]]
 
 
 class History:
-    """What happens to runs, at random, as the product stores it."""
+    """Random history of runs, stored as the product stores it."""
 
     def __init__(self, seed: int, stores: Stores) -> None:
         self._random = random.Random(seed)  # noqa: S311 - a seeded history
@@ -45,7 +45,7 @@ class History:
         self._ended: list[tuple[Run, Task]] = []
 
     def next_step(self) -> Callable[[], Write[None]]:
-        """Return the statements of something that can happen now."""
+        """Return the statements of a possible next step."""
         self._now += timedelta(hours=self._random.choice((0, 1, 9)))
         possible: list[Callable[[], Write[None]]] = [self._open_session]
         possible += 3 * [self._start_run] * bool(self._sessions)
@@ -82,7 +82,7 @@ class History:
         self._running[claimed] = task, {}
 
     def _reply(self) -> Write[None]:
-        """Store what a model used, with all that its run used before, as the engine does."""
+        """Store the usage of one reply with all earlier usage of its run, as the engine does."""
         run = self._random.choice([*self._running])
         task, used = self._running[run]
         model = self._random.choice([*MODELS])
@@ -171,7 +171,7 @@ class Recount:
         return {key: _sum(key, rows) for key, rows in groups.items()}
 
     def person(self, principal: str, since: str) -> PersonUsage:
-        """Return what a person has used since a day."""
+        """Return the usage of a person since a day."""
         rows = [row for row in self._rows if row[2] == principal and row[4] >= since]
         cost = sum(row[5] for row in rows if row[5] is not None)
         return PersonUsage(cost, sum(sum(row[6:]) for row in rows if row[5] is None))

@@ -13,7 +13,7 @@ from internal.channels.chat.question_text import short_id
 from internal.channels.chat.transport import ChatAction
 from internal.i18n.chat import ChatPhrases
 from tests.support.chat_texts import EN_TEXTS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def test_a_text_answers_the_only_open_question(app: EchoApp) -> None:
@@ -94,7 +94,7 @@ Work = Coroutine[Any, Any, None]
 
 @pytest.fixture
 def started() -> Generator[list[Work]]:
-    """Work that was started besides the responses; what a test leaves is closed."""
+    """Collect work started besides the responses, and close the rest after the test."""
     works: list[Work] = []
     yield works
     for work in works:

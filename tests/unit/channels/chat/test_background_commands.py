@@ -1,6 +1,6 @@
 """The list of background commands of a chat."""
 
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def test_a_conversation_without_commands(app: EchoApp) -> None:

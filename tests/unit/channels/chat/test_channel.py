@@ -9,9 +9,10 @@ from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from tests.support.chat_texts import EN_TEXTS
+from tests.support.echo_app import EchoApp
+from tests.support.echo_channel import echo_message
 from tests.support.leaderships import make_leaderships
 from tests.support.web_app import defaults
-from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
 
 async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:

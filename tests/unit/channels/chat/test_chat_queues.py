@@ -1,4 +1,4 @@
-"""Attempts to process a message are counted, and those that are not made are not."""
+"""Attempts to process a message are counted, and attempts that do not take place are not."""
 
 import asyncio
 from functools import partial
@@ -9,8 +9,8 @@ from internal.channels.chat.chat_queues import ChatQueues
 from internal.channels.chat.message_handler import MessageHandler, MessageListener
 from internal.channels.chat.queued_message import QueuedMessage
 from internal.i18n.chat import ChatTexts
+from tests.support.echo_app import T0, EchoApp
 from tests.support.web_app import defaults
-from tests.unit.channels.chat.conftest import T0, EchoApp
 
 
 async def test_an_attempt_that_began_with_the_acceptance_and_is_not_made_does_not_count(

@@ -1,4 +1,4 @@
-"""The rules of a chat are those of its group, else of its channel, after what its people chose."""
+"""Precedence of the rules of a chat: the choices of its people, its group, its channel."""
 
 from msgspec.structs import replace
 

@@ -12,8 +12,8 @@ from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import ChatCommand
 from internal.i18n.chat import ChatPhrases
+from tests.support.echo_app import CHAT, EchoApp
 from tests.support.web_app import defaults
-from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Lists in the reply to a command."""
 
 from internal.channels.chat.command_context import ChatContext
+from tests.support.echo_app import EchoApp
 from tests.support.skills import write_skill
 from tests.support.web_app import defaults
-from tests.unit.channels.chat.conftest import EchoApp
 
 
 async def chat_context(app: EchoApp) -> ChatContext:

@@ -6,7 +6,7 @@ from internal.channels.chat.command_handlers import CHAT_COMMANDS, find_similar,
 from internal.channels.chat.command_parser import UnknownCommand, is_pairing, parse_command
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.commands import command_words
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 

@@ -1,4 +1,4 @@
-"""Which messages belong to a burst, and when it is over."""
+"""Messages of a burst, and the end of a burst."""
 
 import asyncio
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.message_marks import MessageMarks
 from internal.channels.chat.transport import TransportRejected
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Names and delimiters in what the model reads."""
+"""Names and delimiters in prompts for the model."""
 
 import pytest
 

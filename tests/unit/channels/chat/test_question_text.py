@@ -1,4 +1,4 @@
-"""How the settlement of a question is described."""
+"""Texts about the settlement of a question."""
 
 from datetime import UTC, datetime
 

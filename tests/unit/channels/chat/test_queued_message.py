@@ -6,8 +6,8 @@ import pytest
 from internal.agent.domain.chats import AcceptedMessage, InboundMessage
 from internal.channels.chat.queued_message import QueuedMessage
 from internal.channels.chat.transport import ChatEvent, RecalledMessage, StoredEvent
+from tests.support.echo_app import T0
 from tests.support.echo_channel import EchoService, EchoTransport
-from tests.unit.channels.chat.conftest import T0
 
 
 class CountingTransport(EchoTransport):

@@ -7,7 +7,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Status, Task
 from internal.agent.store.database import Write
 from internal.channels.chat.task_commands import MAX_LISTED_SUBTASKS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def reply(app: EchoApp, text: str, *who: str) -> str:
@@ -15,7 +15,7 @@ async def reply(app: EchoApp, text: str, *who: str) -> str:
 
 
 async def stops(app: EchoApp, text: str, *who: str) -> bool:
-    """Return True if a command stopped a run that says so itself."""
+    """Return True if a command stopped a run that reports its stop itself."""
     result = await app.command(text, *who)
     assert not (result.text and result.stopped)
     return result.stopped

@@ -4,7 +4,7 @@ from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.chat_settings import with_values
-from tests.unit.channels.chat.conftest import CHAT, EchoApp
+from tests.support.echo_app import CHAT, EchoApp
 
 
 async def test_a_message_steers_the_unfinished_run(app: EchoApp) -> None:

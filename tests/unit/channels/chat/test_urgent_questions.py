@@ -1,4 +1,4 @@
-"""Who is alerted to an approval that waits."""
+"""Recipients of urgent alerts about a waiting approval."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.urgent_questions import UrgentQuestions
 from internal.settings.chat import ChatAccess
 from tests.support.chat_settings import with_values
-from tests.unit.channels.chat.conftest import SETTINGS, EchoApp
+from tests.support.echo_app import SETTINGS, EchoApp
 
 
 def urgent(app: EchoApp, *operators: str, minutes: int | None = 5) -> UrgentQuestions:
@@ -20,7 +20,7 @@ def urgent(app: EchoApp, *operators: str, minutes: int | None = 5) -> UrgentQues
 
 
 async def check(app: EchoApp, questions: UrgentQuestions, count: int) -> list[tuple[str, str]]:
-    """Run the loop until so many people were alerted; return the messages and the people."""
+    """Run the loop until this many people were alerted; return the messages and the people."""
     loop = asyncio.create_task(questions.run(Supervisor(app.clock)))
     await app.service.until(lambda: len(app.service.urged) == count)
     loop.cancel()

@@ -1,4 +1,4 @@
-"""Where the files that runs made are on this machine."""
+"""Location on this machine of the files made by runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files to attach: what is refused with which sentence, media types, and reading in pieces."""
+"""Attached files: refusals with their sentences, media types, and reading in pieces."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Entries of MCP clients: what their own parsers read of them."""
+"""Entries of MCP clients, as their own parsers read them."""
 
 import json
 import re

@@ -15,7 +15,7 @@ PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 
 
 def converse(url: str, *lines: bytes) -> list[Any]:
-    """Return what a client reads that writes these lines."""
+    """Write lines as a client and return the messages that it reads."""
     endpoint = HttpEndpoint(url, lambda: "t")
     sink = io.BytesIO()
     McpBridge(lambda: endpoint, io.BytesIO(b"\n".join(lines)), sink).run()

@@ -2,7 +2,7 @@
 
 from internal.channels.commands.mcp import COMMAND
 from internal.channels.commands.records import ListedMcpServer
-from tests.unit.channels.commands.conftest import KeptChannel
+from tests.support.shared_commands import KeptChannel
 
 OFFERED = ListedMcpServer("a", "offered", 3, "server --stdio", "", ["It is slow."])
 DISABLED = ListedMcpServer("b", "disabled", 0, "https://b.example", "", [])

@@ -2,7 +2,7 @@
 
 from internal.channels.commands.records import ListedSkill
 from internal.channels.commands.skills import COMMAND
-from tests.unit.channels.commands.conftest import KeptChannel
+from tests.support.shared_commands import KeptChannel
 
 
 async def test_without_skills_the_way_to_add_one_is_said(channel: KeptChannel) -> None:

@@ -1,4 +1,4 @@
-"""What Lark's responses mean: data, a rejection, or another attempt later."""
+"""Interpretation of Lark's responses: data, a rejection, or another attempt later."""
 
 import pytest
 from multidict import CIMultiDict

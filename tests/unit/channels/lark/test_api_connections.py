@@ -1,4 +1,4 @@
-"""What becomes of calls and downloads when connections break, and what is sent."""
+"""Sent requests, and the outcome of calls and downloads over broken connections."""
 
 import asyncio
 import gzip

@@ -63,7 +63,7 @@ def test_tags_of_a_model_are_shown_as_text(tag: str) -> None:
 
 
 def texts_of(content: Any) -> list[str]:
-    """Return the texts of a message in which Lark finds markup: not those of its code blocks."""
+    """Return the texts of a message in which Lark finds markup, without its code blocks."""
     if isinstance(content, dict):
         own = [content[key] for key in ("content", "text") if isinstance(content.get(key), str)]
         is_code = content.get("tag") == "code_block"

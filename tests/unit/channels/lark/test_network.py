@@ -1,4 +1,4 @@
-"""Which requests use the proxy, and which certificates are trusted."""
+"""Use of the proxy by requests, and trusted certificates."""
 
 import ssl
 from pathlib import Path

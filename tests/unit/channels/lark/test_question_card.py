@@ -174,14 +174,14 @@ def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None)
 
 
 def elements_of(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the texts of a card, those in panels included; the line of a panel is none."""
+    """Yield the elements of a card, including the elements in panels."""
     for element in value:
         yield element
         yield from elements_of(element.get("elements", ()))
 
 
 def card_codes(card: dict[str, Any]) -> list[str]:
-    """Return what the texts of a card show exactly."""
+    """Return the code texts of a card, which Lark shows verbatim."""
     found: list[str] = []
     for element in elements_of(card["body"]["elements"]):
         if element["tag"] == "markdown":

@@ -1,4 +1,4 @@
-"""Progress and questions are told apart from replies."""
+"""Replies are distinguished from progress and questions."""
 
 import pytest
 

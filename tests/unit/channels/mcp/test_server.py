@@ -20,7 +20,7 @@ assert asyncio.run(serving) is False
 
 
 async def run_python(code: str) -> str:
-    """Run code in a new process and return what it printed."""
+    """Run code in a new process and return its output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code),
         stdout=asyncio.subprocess.PIPE,

@@ -2,32 +2,16 @@
 
 import asyncio
 import json
-import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from starlette.responses import Response
-from uvicorn.config import Config
 
 from internal.channels.web.app import build_app
-from internal.channels.web.http_protocol import HttpConnection, OpenConnections
 from internal.channels.web.services import WebServices
 from tests.support.web_app import TOKEN, open_backend
-
-
-class InMemoryReply(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-Call = Callable[..., Awaitable[InMemoryReply]]
+from tests.support.web_calls import Call, InMemoryReply
 
 
 @pytest.fixture
@@ -77,17 +61,3 @@ def call(services: WebServices) -> Call:
         )
 
     return called
-
-
-@asynccontextmanager
-async def connected() -> AsyncGenerator[tuple[HttpConnection, socket.socket]]:
-    """Yield a connection and the socket of its client."""
-    config = Config(Response(status_code=204), lifespan="off")
-    config.load()
-    connection = HttpConnection(config, OpenConnections(), {})
-    ours, theirs = socket.socketpair()
-    with theirs:
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: connection, sock=ours)
-        yield connection, theirs
-        transport.abort()

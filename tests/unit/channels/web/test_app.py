@@ -7,7 +7,7 @@ from internal.channels.web.app import build_app
 from internal.channels.web.services import WebServices
 from tests.support.http_client import Frames
 from tests.support.web_app import TOKEN
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_the_owner_can_call_the_api_in_memory(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Event streams: their limit, and those without an HTTP connection."""
+"""Event streams: their limit, and streams without an HTTP connection."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from internal.channels.web.middleware import ResponseSender
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.services import WebServices
 from internal.channels.web.sse import FrameRenderer, LiveFrames, encode_chunk
-from tests.unit.channels.web.conftest import connected
+from tests.support.web_calls import connected
 
 
 async def test_each_principal_has_a_limit_of_its_own(services: WebServices) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from tests.unit.channels.web.conftest import connected
+from tests.support.web_calls import connected
 
 
 async def test_a_connection_tells_once_that_it_cannot_be_written_to() -> None:

@@ -1,4 +1,4 @@
-"""How frames become bytes."""
+"""Encoding of frames as bytes."""
 
 import re
 

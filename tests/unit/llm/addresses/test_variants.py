@@ -1,4 +1,4 @@
-"""The addresses that may be meant, and those of providers."""
+"""Likely variants of an address, and the addresses of providers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a refusal changes in a dialect."""
+"""Changes of a dialect after a refusal."""
 
 from typing import Any
 

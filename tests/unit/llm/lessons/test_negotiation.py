@@ -1,4 +1,4 @@
-"""Refused requests of both clients: what is sent instead, and what is kept."""
+"""Refused requests of both clients: the next request, and the stored lessons."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

@@ -11,7 +11,7 @@ TOOLS = tuple(f"mcp__s__t{n}" for n in range(200))
 
 
 def find(offered: tuple[str, ...], refused: Collection[str]) -> tuple[list[str], int]:
-    """Return the tools that a server refuses as they are found, and the refused requests."""
+    """Return the tools that a server refuses in the order found, and the refused requests."""
     found: list[str] = []
     refusals = 0
     while True:

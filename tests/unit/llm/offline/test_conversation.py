@@ -1,4 +1,4 @@
-"""What the demo model reads of a message."""
+"""Text of a message as read by the demo model."""
 
 import pytest
 

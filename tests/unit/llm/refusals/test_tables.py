@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "answers"
 
 
 class Sample(NamedTuple):
-    """An answer: of which row, and what is received. `status` is None in a stream."""
+    """A received answer of a table row. `status` is None in a stream."""
 
     table: str
     row: str

@@ -1,4 +1,4 @@
-"""What is told when a server does not start."""
+"""Advice about a server that does not start."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""How command lines of downloaders are understood."""
+"""Parsing of the command lines of downloaders."""
 
 import shlex
 

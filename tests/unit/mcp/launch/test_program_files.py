@@ -23,7 +23,7 @@ def link(path: Path, target: str | Path) -> Path:
 
 
 class Machine:
-    """The home of a person, with programs in `~/.local/bin`."""
+    """The home folder of a person, with programs in `~/.local/bin`."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -1,4 +1,4 @@
-"""What definitions lack, and how it is told."""
+"""Missing requirements of definitions, and the sentences about them."""
 
 from pathlib import Path
 from typing import Any

@@ -27,9 +27,9 @@ from tests.support.authorization_server import (
     browse,
     protected_server,
 )
+from tests.support.mcp_connection import opened, text_of
 from tests.support.mcp_servers import ignore_tools
 from tests.support.tools import native_sandbox
-from tests.unit.mcp.test_connection import opened, text_of
 
 SIGN_IN = "sign in to docs with: larkspur mcp login docs"
 

@@ -14,7 +14,7 @@ WHO = ("docs", "local")
 
 
 class SignIn:
-    """A login whose authorization server knows one state."""
+    """A login at an authorization server that knows one state."""
 
     def __init__(self, state: str = "state") -> None:
         self.state = state

@@ -1,4 +1,4 @@
-"""Which program of an installation is started."""
+"""Choice of the program to start in an installation."""
 
 import json
 from pathlib import Path

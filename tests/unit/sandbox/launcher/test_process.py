@@ -1,4 +1,4 @@
-"""The launcher process as Larkspur uses it: what it inherits, what happens when it is killed."""
+"""The launcher process as used by Larkspur: inherited state, and recovery after a kill."""
 
 import asyncio
 import contextlib

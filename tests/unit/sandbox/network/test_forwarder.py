@@ -1,4 +1,4 @@
-"""Permitted hosts as they are: programs that know no proxy, in the real sandbox."""
+"""Permitted hosts for programs without proxy support, in the real sandbox."""
 
 import asyncio
 import sys
@@ -107,7 +107,7 @@ class Place:
         return self.output.decode(), result
 
     async def drive(self, network: NetworkAccess, *sites: str) -> list[str]:
-        """Return what the driver gets of each site."""
+        """Return the outcome of the driver for each site."""
         said, _ = await self.run(f"python3 driver.py {' '.join(sites)}", network)
         return [line.rpartition(" ")[2] for line in said.splitlines()]
 

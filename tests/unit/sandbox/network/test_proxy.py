@@ -15,7 +15,7 @@ EXAMPLE = HostPattern("example.com", subdomains=False, port=None)
 
 
 class Server:
-    """A service on this machine that records what arrives and answers it."""
+    """A service on this machine that records received bytes and answers them."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []
@@ -33,7 +33,7 @@ class Server:
 
 
 class Proxied:
-    """A proxy, and what it does for one client."""
+    """A proxy with the port of one client."""
 
     def __init__(self, proxy: EgressProxy, port: int) -> None:
         self.proxy = proxy

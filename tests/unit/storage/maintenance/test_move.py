@@ -13,8 +13,8 @@ from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.move import NOT_MOVED, cancel_move, move
 from internal.storage.maintenance.tables import count_rows
 from tests.support.database_rows import all_rows, fill_tables, moved_tables
+from tests.support.new_databases import KINDS, POSTGRES, NewDatabase
 from tests.support.store_records import a_session
-from tests.unit.storage.maintenance.conftest import KINDS, POSTGRES, NewDatabase
 
 PAGE_ROWS = 5
 ROWS = 2 * PAGE_ROWS + 1
@@ -25,7 +25,7 @@ class Interrupted(Exception):
 
 
 class Pair:
-    """The source of a move, whose tables are filled, and its target."""
+    """The source of a move, with filled tables, and its target."""
 
     def __init__(self, source: NewDatabase, target: NewDatabase) -> None:
         self.source, self.target = source.maintenance, target.maintenance

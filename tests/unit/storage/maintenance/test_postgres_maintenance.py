@@ -1,4 +1,4 @@
-"""What only PostgreSQL has."""
+"""Maintenance specific to PostgreSQL."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What only a file has."""
+"""Maintenance specific to SQLite files."""
 
 from pathlib import Path
 

@@ -7,8 +7,8 @@ from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.status import read_content
+from tests.support.new_databases import NewDatabase
 from tests.support.store_records import T0, a_run, a_session, add_running_run, append_events
-from tests.unit.storage.maintenance.conftest import NewDatabase
 
 
 async def test_an_empty_database(maintenance: DatabaseMaintenance) -> None:

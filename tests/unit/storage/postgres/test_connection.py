@@ -1,4 +1,4 @@
-"""How the parameters of an address reach the driver."""
+"""Connection parameters of an address, as passed to the driver."""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sentences for what the driver and the server report."""
+"""Sentences for errors of the driver and the server."""
 
 import asyncpg
 import pytest

@@ -22,7 +22,7 @@ async def url() -> AsyncGenerator[str]:
 
 
 class Mailbox:
-    """The texts that one process has heard."""
+    """The texts received by one process."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -40,9 +40,9 @@ class Mailbox:
 
 
 async def connect(sender: ProcessMessages, heard: Mailbox) -> None:
-    """Wait until what is sent is heard: both sides connect in the background."""
+    """Wait until sent messages are received: both sides connect in the background."""
     async with asyncio.timeout(20):
-        while not heard.texts:  # what is sent before is lost
+        while not heard.texts:  # earlier messages are lost
             sender.send("hello")
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.1):

@@ -1,4 +1,4 @@
-"""A process is told about the commits of other processes."""
+"""Notifications of a process about the commits of other processes."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""What writes and reads do when the server or the connection fails."""
+"""Writes and reads while the server or the connection fails."""
 
 import asyncio
 import secrets

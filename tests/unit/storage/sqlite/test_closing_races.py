@@ -49,7 +49,7 @@ def _foreign_bytes(folder: Path) -> int:
 class _Paused:
     """Runs a function in a thread that pauses once, before the n-th line of the queue's module.
 
-    A thread that neither pauses nor ends waits for the other one.
+    A thread that neither pauses nor ends waits for the other thread.
     """
 
     def __init__(self, function: Callable[[], None], pause_at: int) -> None:
@@ -94,7 +94,7 @@ class _Paused:
 
 
 def _end_queue(folder: Path, taking_line: int, adding_line: int) -> tuple[int, int, list[str]]:
-    """Let two threads end a queue, each paused once, and return their lines and what was wrong."""
+    """Let two threads end a queue, each paused once; return their lines and the errors found."""
     queue = WorkQueue(None)
     canaries: list[int] = []
 
@@ -122,7 +122,7 @@ def _end_queue(folder: Path, taking_line: int, adding_line: int) -> tuple[int, i
 
 
 def test_no_wake_up_reaches_a_file_that_is_opened_after_the_close(tmp_path: Path) -> None:
-    """Each line of the one thread is held back until the other one is at each of its lines."""
+    """Each thread is paused before each of its lines while the other one is at each of its own."""
     taking_lines, adding_lines, wrong = _end_queue(tmp_path, 0, 0)
     assert wrong == []
     for taking_line in range(1, taking_lines + 1):
@@ -158,7 +158,7 @@ async def _close_while_submitting(path: Path, canaries: Path) -> list[BaseExcept
     thread.join()
     for each in opened:
         os.close(each)
-    for future in futures:  # what was accepted is resolved
+    for future in futures:  # accepted work is resolved
         if error := future.exception(timeout=_PATIENCE_SECONDS):
             failures.append(error)
     return failures

@@ -1,4 +1,4 @@
-"""When commits of other connections are looked for, and whether they are found. On Linux."""
+"""Checks for commits of other connections, and their detection. On Linux."""
 
 import select
 import sqlite3
@@ -44,7 +44,7 @@ def watch(
 
 
 def is_told(watch: CommitWatch) -> bool:
-    """Whether the kernel has reported a change that was not read."""
+    """Return whether the kernel has reported a change that was not read."""
     assert watch.descriptor is not None
     return bool(select.select([watch.descriptor], [], [], 0)[0])
 

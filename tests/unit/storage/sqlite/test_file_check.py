@@ -160,7 +160,7 @@ async def test_a_damaged_database_is_rejected(path: Path, damage: Callable[[Path
 
 
 async def test_a_damaged_database_with_a_log_is_rejected(path: Path) -> None:
-    """As after kill -9: the file was overwritten and a log is still beside it."""
+    """The state after kill -9: the file was overwritten and a log is still beside it."""
     async with open_database(path) as database:
         await database.write(lambda: STORES.sessions.add(a_session()))
         copy = path.with_name("copy")

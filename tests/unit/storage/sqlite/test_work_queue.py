@@ -81,7 +81,7 @@ def test_the_wait_ends_when_the_descriptor_can_be_read() -> None:
             with pytest.raises(Empty):
                 queue.get(PATIENCE_SECONDS)
             queue.put(None)
-            assert queue.get(PATIENCE_SECONDS) is None  # what was added comes first
+            assert queue.get(PATIENCE_SECONDS) is None  # added work comes first
     finally:
         os.close(reader)
         os.close(writer)

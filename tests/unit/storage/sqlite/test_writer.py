@@ -47,7 +47,7 @@ async def count(database: SqliteDatabase) -> int:
 
 
 class Held:
-    """Holds the writer inside a work, so that what is put meanwhile waits together."""
+    """Holds the writer inside a unit of work, so that later writes are committed together."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._go, self._inside = threading.Event(), threading.Event()
@@ -212,7 +212,7 @@ except StoreUnavailable as error:
 
 
 async def limited(path: Path, before: int, after: int) -> tuple[str, str]:
-    """Return what failed, and the sentence, where files may not grow beyond some bytes."""
+    """Return the number of stored rows, or `made`, and the error sentence under a size limit."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", FILE_LIMIT, path, str(before), str(after)),
         stdout=asyncio.subprocess.PIPE,

@@ -41,7 +41,7 @@ class Agent:
         return str(outcome.metadata["background"])
 
     async def read_all(self, command_id: str, since: int = 0) -> str:
-        """Read on until the command has ended; return all that was read, without notes."""
+        """Read on until the command has ended; return its whole output, without notes."""
         text = ""
         while True:
             outcome = await self.call("shell_output", id=command_id, since=since, wait_seconds=60)

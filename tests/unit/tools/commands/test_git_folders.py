@@ -1,6 +1,6 @@
-"""What commands can do to the repositories of a workspace, in the sandbox that protects files.
+"""Commands and the repositories of a workspace, in the sandbox that protects files.
 
-The person's git runs in the workspace afterwards, and while a command runs.
+The person's git runs in the workspace during and after a command.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Agent:
         return await self.box.run(context, tool, arguments)
 
     async def end_of(self, command: str) -> str:
-        """Wait until a background command has ended, and return what was read last."""
+        """Wait until a background command has ended, and return the output of the last read."""
         since = 0
         while True:
             outcome = await self.call(

@@ -1,4 +1,4 @@
-"""The shell tool: what a command printed, bounded, with its exit code."""
+"""The shell tool: bounded output and exit code of a command."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The cache of web_search: what is kept, for how long, and what concurrent calls share."""
+"""The cache of web_search: stored answers, their age, and requests shared by concurrent calls."""
 
 import asyncio
 from datetime import timedelta

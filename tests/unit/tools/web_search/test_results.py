@@ -1,4 +1,4 @@
-"""What is left of hostile search results."""
+"""Cleaning of hostile search results."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The web_search tool: its arguments, its list and what it tells about the cache."""
+"""The web_search tool: arguments, list of results and cache statistics."""
 
 import json
 import re

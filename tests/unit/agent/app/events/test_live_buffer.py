@@ -1,4 +1,4 @@
-"""Sinks: the buffer writes new events to all that are ready, and the others continue themselves."""
+"""Sinks: the buffer writes new events to all ready ones, and the others catch up themselves."""
 
 import asyncio
 from collections import defaultdict
@@ -43,7 +43,7 @@ class BrokenEncoder(PositionEncoder):
 
 
 class Sink:
-    """A subscriber that is ready or not, and keeps what is written to it."""
+    """A subscriber with a controllable ready state that records the written batches."""
 
     def __init__(self, encoder: LiveEncoder | None = None) -> None:
         self.encoder = encoder or PositionEncoder()

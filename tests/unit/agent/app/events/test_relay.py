@@ -25,7 +25,7 @@ NODE = "iter:1:say"
 
 
 class Messages:
-    """What one of the processes of this test says to the others, and hears from them."""
+    """Messages between the processes of this test, as seen by one of them."""
 
     def __init__(self, others: list["Messages"]) -> None:
         self._others = others

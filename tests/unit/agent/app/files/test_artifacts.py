@@ -1,4 +1,4 @@
-"""Artifacts of real runs: files that tools share, and those that they leave in output/."""
+"""Artifacts of real runs: files shared by tools, and files left in output/."""
 
 import asyncio
 import hashlib
@@ -13,7 +13,7 @@ import pytest
 from internal.agent.app.files.artifacts import MAX_NEW_FILES
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.artifacts import Artifact
-from tests.support.agent_app import Core, core, plan, sound
+from tests.support.agent_app import Core, open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply
 
 PNG = r"printf '\211PNG\r\n\032\n1234' > output/chart.png"
@@ -53,7 +53,7 @@ async def artifacts(here: Core, events: list[dict[str, Any]]) -> list[Artifact]:
 
 
 def results(events: list[dict[str, Any]]) -> list[str]:
-    """Return what the model read of each call."""
+    """Return the text that the model read for each call."""
     ended = [each["payload"] for each in events if each["event"] == "workflow.tool.completed"]
     return [payload.get("error") or payload["result"] for payload in ended]
 
@@ -67,7 +67,7 @@ def manifests(events: list[dict[str, Any]]) -> list[list[str]]:
 
 
 async def test_a_file_in_output_becomes_an_artifact_of_the_call_that_wrote_it(home: Path) -> None:
-    async with core(home, script([sh(PNG)])) as here:
+    async with open_agent(home, script([sh(PNG)])) as here:
         events = await run(here)
         (chart,) = await artifacts(here, events)
         manifest = next(each for each in events if each["event"] == "workflow.artifact.manifest")
@@ -103,7 +103,7 @@ async def test_new_bytes_are_a_new_version_and_equal_bytes_are_none(home: Path) 
         [sh("true")],
         [sh("echo one > output/a.txt")],
     ]
-    async with core(home, script(*calls)) as here:
+    async with open_agent(home, script(*calls)) as here:
         events = await run(here)
         found = await artifacts(here, events)
     assert manifests(events) == [["a.txt v1"], ["b.txt v1"], ["a.txt v2", "c.txt v1"], ["a.txt v3"]]
@@ -119,10 +119,10 @@ async def test_the_next_run_knows_what_the_last_one_shared(home: Path) -> None:
         *script([sh("echo one > output/a.txt; echo b > output/b.txt")]),
         *script([sh("touch output/b.txt")], [sh("echo two > output/a.txt")]),
     ]
-    async with core(home, replies[:3]) as here:
+    async with open_agent(home, replies[:3]) as here:
         events = await run(here)
     assert manifests(events) == [["a.txt v1", "b.txt v1"]]
-    async with core(home, replies[3:]) as here:
+    async with open_agent(home, replies[3:]) as here:
         again = await here.submit("once more", events[0]["session_id"])
         await here.end_of(again)
         events = await here.durable(again)
@@ -131,7 +131,7 @@ async def test_the_next_run_knows_what_the_last_one_shared(home: Path) -> None:
 
 async def test_the_files_of_a_batch_are_noted_in_its_last_result(home: Path) -> None:
     batch = [sh(f"echo {number} > output/{number}.txt") for number in range(4)]
-    async with core(home, script(batch)) as here:
+    async with open_agent(home, script(batch)) as here:
         events = await run(here)
     assert manifests(events) == [[f"{number}.txt v1" for number in range(4)]]
     noted = [text for text in results(events) if "Shared:" in text]
@@ -143,7 +143,7 @@ async def test_share_file_shares_any_file_of_the_workspace(home: Path) -> None:
         [sh("mkdir -p reports; echo '# Q1' > reports/q1.md; echo x > output/x.txt")],
         [share("reports/q1.md", "output/x.txt", caption=" The \u202efirst\nquarter ")],
     ]
-    async with core(home, script(*calls)) as here:
+    async with open_agent(home, script(*calls)) as here:
         events = await run(here)
         found = await artifacts(here, events)
     assert manifests(events) == [["x.txt v1"], ["reports/q1.md v1", "x.txt v1"]]
@@ -169,7 +169,7 @@ async def test_what_is_no_file_of_the_workspace_is_not_shared(
     home: Path, path: str, sentence: str
 ) -> None:
     make = "mkfifo output/fifo; ln -s /etc/hostname output/out; true"
-    async with core(home, script([sh(make)], [share(path)])) as here:
+    async with open_agent(home, script([sh(make)], [share(path)])) as here:
         events = await run(here)
         assert await artifacts(here, events) == []
     assert sentence in results(events)[-1]
@@ -181,7 +181,7 @@ async def test_hostile_files_in_output_are_left_out_and_named_once(home: Path) -
         "ln -s /etc/passwd output/link.txt; ln a output/hard 2>/dev/null || (echo x > a;"
         " ln a output/hard); mkfifo output/fifo; echo hi > output/.hidden; echo ok > output/ok.txt"
     )
-    async with core(home, script([sh(make)], [sh("true")])) as here:
+    async with open_agent(home, script([sh(make)], [sh("true")])) as here:
         events = await run(here)
     assert manifests(events) == [["ok.txt v1"]]
     assert results(events)[-2].endswith(
@@ -193,7 +193,7 @@ async def test_hostile_files_in_output_are_left_out_and_named_once(home: Path) -
 
 async def test_a_file_that_changes_while_it_is_read_is_kept_as_it_was_read(home: Path) -> None:
     calls = [[sh("true")] for _ in range(6)]
-    async with core(home, [*script([sh("true")]), *script(*calls)]) as here:
+    async with open_agent(home, [*script([sh("true")]), *script(*calls)]) as here:
         first = await run(here)
         path = home / "workspaces" / first[0]["session_id"] / "output" / "log.txt"
         is_done = threading.Event()
@@ -232,7 +232,7 @@ async def test_names_are_cleaned_and_stay_distinct(home: Path) -> None:
     make = r"""cd output; echo 1 > $'a\u202egnp.txt'; echo 2 > $'a\u202dgnp.txt';
     echo 3 > $'line\nbreak.txt'; echo 4 > $'bad\377.txt'; echo 5 > "$(printf '半%.0s' {1..80}).md";
     touch empty.txt"""
-    async with core(home, script([sh(make)], [sh("true")])) as here:
+    async with open_agent(home, script([sh(make)], [sh("true")])) as here:
         events = await run(here)
         found = await artifacts(here, events)
         again = await here.submit("again", events[0]["session_id"])
@@ -246,7 +246,7 @@ async def test_names_are_cleaned_and_stay_distinct(home: Path) -> None:
 @pytest.mark.slow
 async def test_too_many_new_files_are_counted_and_taken_later(home: Path) -> None:
     make = f"for i in $(seq 1 {2 * MAX_NEW_FILES + 3}); do echo $i > output/$i.txt; done"
-    async with core(home, script([sh(make)])) as here:
+    async with open_agent(home, script([sh(make)])) as here:
         events = await run(here)
         found = await artifacts(here, events)
     assert results(events)[-1].endswith(
@@ -262,7 +262,7 @@ async def test_too_many_new_files_are_counted_and_taken_later(home: Path) -> Non
 
 async def test_a_file_that_is_too_large_is_named_and_not_kept(home: Path) -> None:
     calls = [[sh("truncate -s 104857601 output/big.bin")], [share("output/big.bin")]]
-    async with core(home, script(*calls)) as here:
+    async with open_agent(home, script(*calls)) as here:
         events = await run(here)
         assert await artifacts(here, events) == []
     assert results(events)[-2].endswith("Not shared: big.bin (it is larger than 100.0 MB).")
@@ -275,7 +275,7 @@ async def test_a_store_that_cannot_be_used_costs_no_run(home: Path) -> None:
         [share("output/a.txt")],
         [sh("true")],
     ]
-    async with core(home, script(*calls)) as here:
+    async with open_agent(home, script(*calls)) as here:
         store = home / "attachments"
         store.write_text("a file where the folder should be")
         made = await here.submit("make a file")

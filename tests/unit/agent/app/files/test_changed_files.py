@@ -1,11 +1,11 @@
-"""The recorder of changed files: whose contents it keeps before which calls."""
+"""The recorder of changed files: the files that it reads before a call."""
 
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -31,7 +31,7 @@ async def test_a_tool_that_names_its_file_reads_no_other_and_a_command_reads_all
 ) -> None:
     command = Call("shell", {"command": "echo after > b.txt"})
     script = [Reply(calls=[WRITE]), Reply("done"), Reply(calls=[command]), Reply("done")]
-    async with core(home, script, NO_GATES) as here:
+    async with open_agent(home, script, NO_GATES) as here:
         made = await here.submit("work", workspace=str(folder))
         await here.end_of(made)
         assert b"first words of a.txt" in kept(home)
@@ -50,7 +50,7 @@ async def test_a_tool_that_names_its_file_reads_no_other_and_a_command_reads_all
 async def test_a_path_through_a_link_reads_all(home: Path, folder: Path) -> None:
     (folder / "link").symlink_to(".")
     call = Call("write_file", {"path": "link/a.txt", "content": "after\n"})
-    async with core(home, [Reply(calls=[call]), Reply("done")], NO_GATES) as here:
+    async with open_agent(home, [Reply(calls=[call]), Reply("done")], NO_GATES) as here:
         made = await here.submit("work", workspace=str(folder))
         await here.end_of(made)
         files = here.services.gateway.changed_files

@@ -1,4 +1,4 @@
-"""The files of a message: their names in the session's folder, and what the model is told."""
+"""Files of a message: their names in the session's folder, and their description for the model."""
 
 import os
 from collections.abc import AsyncGenerator

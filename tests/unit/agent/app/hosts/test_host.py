@@ -1,4 +1,4 @@
-"""Which sessions a host is bound to, and when."""
+"""Binding of sessions to hosts."""
 
 from collections.abc import AsyncGenerator
 from functools import partial

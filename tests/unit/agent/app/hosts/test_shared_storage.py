@@ -1,4 +1,4 @@
-"""What the hosts of a database share, and their names."""
+"""Storage shared by the hosts of a database, and the names of hosts."""
 
 from functools import partial
 

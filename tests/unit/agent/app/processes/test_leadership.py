@@ -1,4 +1,4 @@
-"""Which of two processes does the work."""
+"""Election of one of two processes to do the work."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""The list of processes: what each does, and which have ended."""
+"""The list of processes: the work of each, and the ended ones."""
 
 from collections.abc import AsyncGenerator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What fills the context window."""
+"""Parts of the context window and their sizes."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Retention on a real database: what is old goes, what something needs stays."""
+"""Retention on a real database: old data is removed, needed data stays."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -12,18 +12,16 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.messages import user_message
 from internal.agent.domain.principals import LOCAL_OWNER, AuditEntry
-from internal.agent.domain.tasks import Run, RunSpec, SessionMarks
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.tasks import RunSpec
 from internal.agent.ports.maintenance.reports import Pruned
 from internal.agent.store.checkpoints import CheckpointDelta
-from internal.agent.store.database import Database, Row, Write
-from internal.agent.store.runs import RunEnd
+from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
 from internal.worktrees.worktrees import GitWorktrees
+from tests.support.ended_runs import add_ended_run
 from tests.support.store_records import (
     T0,
     T1,
@@ -36,7 +34,6 @@ from tests.support.store_records import (
 
 Select = Callable[[str], list[Row]]
 MakePruner = Callable[..., Pruner]
-END = RunEnd("completed", "final_answer", Usage(), None, "", "", T1)
 TABLES = ("sessions", "tasks", "runs", "messages", "events", "usage", "turn_log", "checkpoints")
 NOW = "2999-01-01T00:00:00.000Z"
 
@@ -65,30 +62,6 @@ def make_pruner(
 
 def removed(pruned: Iterable[Pruned]) -> dict[str, int]:
     return {each.kind: each.total for each in pruned}
-
-
-def add_content(stores: Stores, run: Run) -> Write[None]:
-    message = user_message("hello")
-    yield from stores.sessions.add_messages(run.session_id, run.id, [message], now=T0)
-    usage = Usage(input_tokens=1, output_tokens=2)
-    yield from stores.usage.save(run, LOCAL_OWNER.id, "model", usage=usage, cost=0.5, now=T0)
-    yield from stores.usage.add_to_sums(run.id)
-
-
-async def add_ended_run(
-    database: Database, stores: Stores, name: str, events: int = 3, *, pinned: bool = False
-) -> Run:
-    """Store a session of January 2026 with an ended run, its events, message and usage."""
-    session = a_session(f"session-{name}")
-    await database.write(partial(stores.sessions.add, session))
-    marks = SessionMarks(pinned=pinned)
-    await database.write(partial(stores.sessions.mark, session.id, marks, T0))
-    await database.write(partial(stores.tasks.add, a_task(f"task-{name}", session.id), None))
-    run = await add_running_run(database, stores, a_run(f"run-{name}", session.id))
-    await database.write(partial(append_events, stores, run, events))
-    await database.write(partial(add_content, stores, run))
-    await database.write(partial(stores.runs.end, run.id, run.fence, END))
-    return run
 
 
 async def test_old_events_are_removed_and_the_conversation_stays(
@@ -128,7 +101,7 @@ async def test_needed_events_stay(
     make_pruner: MakePruner,
     reason: str,
 ) -> None:
-    """Those of unfinished and resumable runs and pinned sessions, and what a webhook waits for."""
+    """Events of unfinished and resumable runs, of pinned sessions and for waiting webhooks stay."""
     if reason == "running":
         await database.write(partial(stores.sessions.add, a_session("session-x")))
         run = await add_running_run(database, stores, a_run("run-x", "session-x"))
@@ -275,7 +248,7 @@ async def test_a_row_that_must_stay_does_not_hide_old_ones_after_it(
 async def test_old_folders_without_files_are_removed(
     database: Database, stores: Stores, make_pruner: MakePruner, workspaces: Workspaces
 ) -> None:
-    """Only those of idle sessions, and never a file."""
+    """Only folders of idle sessions are removed, and never a file."""
     for name in ("a", "b", "new", "named"):
         await add_ended_run(database, stores, name)
     await database.write(partial(stores.sessions.add, a_session("session-running")))

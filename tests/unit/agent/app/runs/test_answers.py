@@ -1,4 +1,4 @@
-"""What the answer to a question changes."""
+"""Effects of the answer to a question."""
 
 from functools import partial
 

@@ -18,7 +18,7 @@ from internal.observability.clock import SystemClock
 
 
 class Emitted:
-    """Collects what is emitted."""
+    """Records emitted events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

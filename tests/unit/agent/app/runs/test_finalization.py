@@ -1,4 +1,4 @@
-"""The result of a run, and the events that close what its log leaves open."""
+"""The result of a run, and the events that close the open parts of its log."""
 
 from functools import partial
 

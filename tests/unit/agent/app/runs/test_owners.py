@@ -1,4 +1,4 @@
-"""Which runs have lost their process, by clocks that jump and processes that stop."""
+"""Detection of runs without a process, with clocks that jump and processes that stop."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,7 +37,7 @@ class TwoClocks:
 
 
 class KnownProcesses:
-    """Processes whose state is `alive`."""
+    """Processes with the state `alive`."""
 
     def __init__(self) -> None:
         self.alive: bool | None = None
@@ -48,7 +48,7 @@ class KnownProcesses:
 
 
 class Watched:
-    """A watch, its clocks, and one run whose owner renews its lease when told to."""
+    """A watch, its clocks, and one run with an owner that renews its lease when told to."""
 
     def __init__(self, *, is_shared: bool = False, **fields: Any) -> None:
         self.clock = TwoClocks()

@@ -6,7 +6,7 @@ from pathlib import Path
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Reply
 
 
@@ -14,7 +14,7 @@ async def test_attachments_are_part_of_the_first_message(home: Path) -> None:
     png = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     )
-    async with core(home, [Reply(text="seen")]) as here:
+    async with open_agent(home, [Reply(text="seen")]) as here:
         put = here.services.attachments.put
         files = (
             await put("dot.png", "image/png", png),

@@ -1,4 +1,4 @@
-"""Who gets copies of a question that nobody in its chat may answer."""
+"""Recipients of copies of a question that nobody in its chat may answer."""
 
 from collections.abc import AsyncGenerator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Who may view and answer a question, and why it is closed."""
+"""Rights to view and answer a question, and reasons for its closure."""
 
 import pytest
 

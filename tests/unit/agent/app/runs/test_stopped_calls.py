@@ -1,4 +1,4 @@
-"""Calls without a result: what they printed, how long they ran and what ended them."""
+"""Calls without a result: their output, duration and cause of the end."""
 
 from datetime import UTC, datetime
 from pathlib import Path

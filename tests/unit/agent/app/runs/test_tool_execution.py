@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.support.agent_app import core, plan, sound
+from tests.support.agent_app import open_agent, plan, sound
 from tests.support.anthropic_server import Call, Reply
 from tests.support.s3_server import s3_server
 
@@ -16,7 +16,7 @@ async def test_a_tool_times_out(home: Path) -> None:
         Reply(text="too slow"),
     ]
     environ = {"LARKSPUR_AGENT__TOOL_TIMEOUT_SECONDS": "0.000001"}
-    async with core(home, script, environ) as here:
+    async with open_agent(home, script, environ) as here:
         made = await here.submit("search")
         events = await here.end_of(made)
         sound(events)
@@ -31,7 +31,7 @@ async def test_a_long_result_keeps_its_beginning_and_its_end(home: Path) -> None
         Reply(calls=[Call("shell", {"command": show})]),
         Reply(text="long"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("show a lot")
         events = await here.end_of(made)
         sound(events)
@@ -51,7 +51,7 @@ async def test_long_arguments_are_attached_in_full(home: Path) -> None:
         Reply(calls=[Call("write_file", {"path": "long.txt", "content": content})]),
         Reply(text="written"),
     ]
-    async with core(home, script) as here:
+    async with open_agent(home, script) as here:
         made = await here.submit("write a lot")
         events = await here.end_of(made)
         sound(events)
@@ -74,7 +74,7 @@ async def test_a_run_continues_when_long_texts_cannot_be_stored(home: Path) -> N
     ]
     async with (
         s3_server(home.parent / "server") as server,
-        core(home, script, server.environ) as here,
+        open_agent(home, script, server.environ) as here,
     ):
         await server.stop()
         made = await here.submit("write and show a lot")

@@ -1,4 +1,4 @@
-"""What the model gets of instructions: sources, order, delimiters, cleaning and limits."""
+"""Instructions in the prompt: sources, order, delimiters, cleaning and limits."""
 
 from functools import partial
 from typing import NamedTuple

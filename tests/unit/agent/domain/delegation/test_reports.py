@@ -1,4 +1,4 @@
-"""What the model reads about subtasks."""
+"""Reports about subtasks for the model."""
 
 from internal.agent.domain.delegation.reports import (
     MAX_RESULT_CHARACTERS,

@@ -1,4 +1,4 @@
-"""A subtask may do at most what its creator may."""
+"""Rights of a subtask: at most the rights of its creator."""
 
 import msgspec
 import pytest

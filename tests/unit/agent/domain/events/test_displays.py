@@ -1,4 +1,4 @@
-"""What each event declares about where it is shown, compared with the code of the displays."""
+"""Declared displays of each event, compared with the code of the displays."""
 
 import ast
 import re

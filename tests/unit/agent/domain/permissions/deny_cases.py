@@ -1,6 +1,6 @@
 """The table of commands against the deny rules. One row: command, verdict.
 
-The commands are evaluated in mode full, where everything that is not denied is allowed: `A`. `D` is
+The commands are evaluated in mode full, which allows every command that is not denied: `A`. `D` is
 denied, and `N` needs a person, because the command cannot be checked.
 """
 

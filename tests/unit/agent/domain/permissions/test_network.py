@@ -1,4 +1,4 @@
-"""The hosts that isolated commands reach: rules, arguments, and what a command may connect to."""
+"""Network access of isolated commands: rules, arguments and hosts."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ def evaluate(policy: Policy, tool: str, risk: Risk, arguments: dict[str, Any]) -
 
 
 def wrong_verdicts(policy: Policy, rows: Sequence[Row]) -> list[tuple[Row, Verdict]]:
-    """Return the rows whose command has another verdict, with that verdict."""
+    """Return the rows with a wrong verdict, with that verdict."""
     verdicts = [(row, shell(policy, row.command)) for row in rows]
     return [(row, verdict) for row, verdict in verdicts if _LETTERS[type(verdict)] != row.expected]
 

@@ -1,4 +1,4 @@
-"""Repair of calls whose meaning is clear, by the schemas of the tools."""
+"""Repair of calls with a clear meaning, by the schemas of the tools."""
 
 import json
 from typing import Any

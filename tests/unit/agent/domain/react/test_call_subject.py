@@ -1,4 +1,4 @@
-"""What a call does, in a few words."""
+"""Short descriptions of calls."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The gates of the four modes, and what is done in the model's place after two corrections."""
+"""Gates of the four modes, and the action in the model's place after two corrections."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Forms that calls ask people to fill in: what is asked, and what answers mean."""
+"""Forms that calls ask people to fill in: the questions and the reading of answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a content filter refused is not sent again."""
+"""Content refused by a content filter is not sent again."""
 
 from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import (

@@ -49,7 +49,7 @@ def test_a_waiting_call_runs_again_when_its_run_was_woken() -> None:
 
 
 def test_a_call_for_subtasks_is_repeated_after_any_number_of_crashes() -> None:
-    """The model must know what it has created, or it creates it again."""
+    """The model must know its created subtasks, or it would create them again."""
     turn = turn_with_call()
     assert [each.call_id for each in turn.settle_interrupted(repeat=False)] == ["a"]
     turn.add_tool_result(ToolResult("a", "created"))

@@ -6,6 +6,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.retention.expired_rows import MAX_ROWS, IdleSession, RowPage
 from internal.agent.store.stores import Stores
+from tests.support.ended_runs import add_ended_run
 from tests.support.store_records import (
     T0,
     T1,
@@ -15,7 +16,6 @@ from tests.support.store_records import (
     add_running_run,
     append_events,
 )
-from tests.unit.agent.app.retention.test_pruner import add_ended_run
 
 FIRST = IdleSession("", SessionId(""))
 

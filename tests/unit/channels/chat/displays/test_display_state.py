@@ -1,4 +1,4 @@
-"""Where the reply of a run belongs, and how often the end of a display is tried."""
+"""Place of the reply of a run, and attempts to end a display."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from internal.agent.domain.ids import RunId
 from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.transport import ActionResult, RunAction, RunCommand
 from tests.support.chat_texts import EN_TEXTS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def press(

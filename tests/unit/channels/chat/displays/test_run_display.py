@@ -1,4 +1,4 @@
-"""Which process displays a run, and what it stores of it."""
+"""Assignment of a run's display to one process, and its stored state."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from internal.channels.chat.displays.run_display import MAX_REPLACE_ATTEMPTS, Ru
 from internal.settings.chat import ChatChannelSettings
 from tests.support.chat_settings import with_values
 from tests.support.chat_texts import EN_TEXTS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 def display_loop(app: EchoApp, settings: ChatChannelSettings) -> RunDisplayLoop:

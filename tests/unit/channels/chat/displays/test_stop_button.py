@@ -6,7 +6,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.transport import ActionResult, StopAction
 from tests.support.chat_texts import EN_TEXTS
-from tests.unit.channels.chat.conftest import EchoApp
+from tests.support.echo_app import EchoApp
 
 
 async def press(app: EchoApp, run_id: str, user: str = "mei", chat: str = "direct") -> ActionResult:

@@ -44,7 +44,7 @@ class Chat:
         return self._apply(ids(number, root), event, second)
 
     def dispatch(self, number: int, role: str = "analyst") -> None:
-        """A subtask is created: its first event, and then what is stored of it."""
+        """Create a subtask: handle its first event, then load its stored run."""
         self.status(number, "queued")
         self.load(a_run(f"run-{number}", subtask=place(number, role)))
 

@@ -7,7 +7,7 @@ import pytest
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.commands.gateway import find_gateway, run_with_records
 from internal.channels.cli.exit_codes import BROKEN_PIPE, CliExit
-from tests.unit.channels.cli.commands.conftest import CommandRunner, logging_restored
+from tests.support.command_runner import CommandRunner, logging_restored
 
 LOCAL = Namespace(server=None, local=True, config=None)
 

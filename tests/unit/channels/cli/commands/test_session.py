@@ -1,6 +1,6 @@
 """The start of an interactive session."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_session_needs_a_terminal(run: CommandRunner) -> None:

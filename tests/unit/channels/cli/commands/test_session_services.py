@@ -10,7 +10,7 @@ from internal.channels.cli.commands.session_services import open_services
 from internal.channels.cli.records import TaskRequest
 from larkspur.application import Application
 from tests import ROOT
-from tests.unit.channels.cli.commands.conftest import logging_restored
+from tests.support.command_runner import logging_restored
 
 
 async def test_the_doctor_of_a_session_leaves_its_database_locked(

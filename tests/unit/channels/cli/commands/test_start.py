@@ -1,6 +1,6 @@
 """One-shot tasks without a command."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_answer_is_printed(run: CommandRunner) -> None:

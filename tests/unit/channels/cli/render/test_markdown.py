@@ -1,4 +1,4 @@
-"""Blocks of Markdown: what is nested too deeply is shown as text, and no text is lost."""
+"""Blocks of Markdown: nesting beyond the limit is shown as text, and no text is lost."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Questions above the prompt: whatever the window, and what keys make of them."""
+"""Questions above the prompt: windows of any size, and the effects of keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Streamed replies: their printed rows are those of one render of the whole text."""
+"""Streamed replies: their printed rows equal the rows of one render of the whole text."""
 
 import re
 

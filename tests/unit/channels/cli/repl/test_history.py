@@ -1,4 +1,4 @@
-"""The history file: what is stored, for whom, and what happens when it cannot be used."""
+"""The history file: stored entries, access to the file, and a file that cannot be used."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What keys do, in a prompt_toolkit application that reads from a pipe."""
+"""Key bindings in a prompt_toolkit application that reads from a pipe."""
 
 from collections.abc import AsyncGenerator
 
@@ -20,7 +20,7 @@ from tests.support.repl_session import GatewaySession
 
 
 class Keyboard:
-    """The keys of a session, and what they caused."""
+    """A session's key bindings with a record of their effects."""
 
     def __init__(self, gateway: GatewaySession, pipe: PipeInput) -> None:
         self.gateway, self.session = gateway, gateway.session

@@ -1,4 +1,4 @@
-"""Placeholders for long pastes, and what is sent for them."""
+"""Placeholders for long pastes and the text sent in their place."""
 
 from pathlib import Path
 

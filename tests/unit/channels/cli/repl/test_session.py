@@ -1,4 +1,4 @@
-"""What a session sends, queues and restores, and its status line."""
+"""Messages, queue, restored state and status line of a session."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Which run of a session is the current one, and its status line."""
+"""Choice of a session's current run, and its status line."""
 
 import time
 from typing import Any

@@ -24,7 +24,7 @@ class Terminal(NamedTuple):
         os.write(self.master, text.encode())
 
     def shown(self) -> bytes:
-        """Return what was written; a mark after it shows that all of it has arrived."""
+        """Return the written bytes; a mark after them shows that all of them have arrived."""
         os.write(self.file.fileno(), b"\0")
         written = b""
         while not written.endswith(b"\0"):

@@ -1,4 +1,4 @@
-"""What a message contains: its text as Markdown, and its files."""
+"""Content of a message: its text as Markdown, and its files."""
 
 import json
 

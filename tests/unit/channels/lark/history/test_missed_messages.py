@@ -1,4 +1,4 @@
-"""Places whose history is looked up, and the messages of a history as events."""
+"""Places with a history to look up, and the messages of a history as events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -2,7 +2,7 @@
 
 import base64
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_file_names_are_stored_without_directories_and_control_characters(

@@ -6,7 +6,7 @@ import pytest
 
 from internal.agent.domain.chats import OutgoingMessage
 from internal.channels.web.services import WebServices
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 REASON = "Lark rejected (230002): not in the chat (log id 2026abc)"
 

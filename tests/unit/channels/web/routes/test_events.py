@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 @pytest.mark.parametrize(

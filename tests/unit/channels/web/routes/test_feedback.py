@@ -1,6 +1,6 @@
 """Routes for the feedback of people."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_without_feedback_the_list_is_empty(call: Call) -> None:

@@ -1,7 +1,7 @@
 """Routes for login."""
 
 from internal.channels.web.services import WebServices
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_a_link_logs_in_once(call: Call, services: WebServices) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from internal.agent.store.runs import ProcessEntry
 from internal.channels.web.services import WebServices
 from internal.observability.processes import SystemProcesses
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_health_is_brief_without_authentication(call: Call) -> None:

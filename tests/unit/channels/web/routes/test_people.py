@@ -1,6 +1,6 @@
 """Routes for permission rules, people, pairings and the audit log."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_a_pairing_is_recorded_in_the_audit_log(call: Call) -> None:

@@ -1,6 +1,6 @@
 """Routes for questions."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_no_questions_are_open_without_runs(call: Call) -> None:

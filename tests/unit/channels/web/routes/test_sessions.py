@@ -1,6 +1,6 @@
 """Routes for sessions."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_titles_are_stored_on_one_line(call: Call) -> None:

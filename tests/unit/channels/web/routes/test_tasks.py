@@ -1,6 +1,6 @@
 """Routes for tasks."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_a_task_is_stored_with_its_run(call: Call) -> None:

@@ -1,6 +1,6 @@
 """The route for token usage and cost."""
 
-from tests.unit.channels.web.conftest import Call
+from tests.support.web_calls import Call
 
 
 async def test_usage_without_runs_is_empty(call: Call) -> None:

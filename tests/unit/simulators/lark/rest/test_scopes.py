@@ -1,4 +1,4 @@
-"""The simulator grants the scopes that people are told to grant."""
+"""The simulator grants the scopes that the documentation lists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a command may start against deny patterns."""
+"""Commands started by a command line, matched against deny patterns."""
 
 import pytest
 

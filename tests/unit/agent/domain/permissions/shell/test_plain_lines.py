@@ -1,4 +1,4 @@
-"""Command texts without here-documents, compared with what a real bash runs."""
+"""Command texts without here-documents, compared with a real bash."""
 
 import subprocess
 import time

@@ -1,6 +1,6 @@
 """`larkspur audit`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_entries_are_listed_newest_first(run: CommandRunner) -> None:

@@ -1,6 +1,6 @@
 """`larkspur cost`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_tokens_are_summed_by_model(run: CommandRunner) -> None:

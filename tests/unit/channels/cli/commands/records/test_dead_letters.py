@@ -9,7 +9,7 @@ import pytest
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 REASON = "Lark rejected (230002): the bot is not in the chat (log id 2026abc)"
 AT = "2026-11-22T10:00:00.000Z"

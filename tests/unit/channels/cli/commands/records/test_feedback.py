@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from tests.support.command_runner import CommandRunner
 from tests.support.database_files import execute
-from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 RATE = """
 update tasks set feedback =

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from internal.config import home as home_folder
-from tests.unit.channels.cli.commands.conftest import CommandResult, CommandRunner
+from tests.support.command_runner import CommandResult, CommandRunner
 
 NAME = "report.md"
 

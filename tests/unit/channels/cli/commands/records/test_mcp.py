@@ -12,8 +12,8 @@ import pytest
 
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.cli.exit_codes import CONFIG, FAILED, OK, USAGE, WAITING
+from tests.support.command_runner import CommandRunner
 from tests.support.mcp_servers import HOSTILE
-from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 SERVER = (sys.executable, "-I", HOSTILE)
 

@@ -1,6 +1,6 @@
 """`larkspur pair`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_code_is_printed_and_listed_nowhere(run: CommandRunner) -> None:

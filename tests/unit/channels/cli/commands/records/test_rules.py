@@ -1,6 +1,6 @@
 """`larkspur rules`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_no_rules_is_an_empty_list(run: CommandRunner) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_session_is_listed_and_shown(run: CommandRunner) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, WAITING
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 @pytest.fixture

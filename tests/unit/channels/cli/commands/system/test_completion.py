@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_settings_are_shown_with_their_origin(run: CommandRunner) -> None:

@@ -14,8 +14,8 @@ from internal.agent.domain.errors import (
 from internal.channels.cli.exit_codes import CONFIG, OK, USAGE
 from internal.storage.migrations import migrations, newest_version
 from internal.storage.sqlite.file_check import APPLICATION_ID
+from tests.support.command_runner import CommandRunner
 from tests.support.database_files import execute, query
-from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 NEWEST = newest_version("sqlite")
 MIGRATIONS = migrations("sqlite")

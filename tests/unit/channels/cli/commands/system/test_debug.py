@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ProfileUnusable
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from internal.channels.cli.exit_codes import CONFIG
 from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import open_database
 from larkspur.sandbox_checks import describe_capabilities
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_offline_model_is_a_warning(run: CommandRunner) -> None:

@@ -1,6 +1,6 @@
 """`larkspur events`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_schema_is_json_and_reference_is_markdown(run: CommandRunner) -> None:

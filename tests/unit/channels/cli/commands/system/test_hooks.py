@@ -14,8 +14,8 @@ from standardwebhooks import Webhook
 
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE
 from internal.hooks.signature import make_secret, suits_libraries
+from tests.support.command_runner import CommandResult, CommandRunner
 from tests.support.hook_server import HookServer
-from tests.unit.channels.cli.commands.conftest import CommandResult, CommandRunner
 
 SECRET = make_secret()
 GUARD = "import json, sys; given = json.load(sys.stdin); assert given['test'] is True; "

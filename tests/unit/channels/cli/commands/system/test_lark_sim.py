@@ -1,6 +1,6 @@
 """`larkspur lark-sim`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_port_out_of_range_is_a_usage_error(run: CommandRunner) -> None:

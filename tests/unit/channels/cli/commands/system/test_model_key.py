@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from internal.channels.cli.exit_codes import OK, USAGE
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 KEY = "sk-ant-api03-" + "k3y" * 30
 

@@ -11,7 +11,7 @@ from internal.agent.domain.lessons import Lesson
 from internal.agent.store.stores import Stores
 from internal.model_providers.registry import PROVIDERS
 from internal.storage.database_url import open_database
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_model_in_use_is_marked(run: CommandRunner) -> None:

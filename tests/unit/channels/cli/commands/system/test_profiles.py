@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from internal.channels.cli.exit_codes import CONFIG, OK, USAGE
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_profiles_are_listed_and_the_default_is_marked(run: CommandRunner) -> None:

@@ -1,7 +1,7 @@
 """`larkspur serve`."""
 
 from internal.channels.cli.commands.registry import COMMANDS, build_parser
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_flags_are_parsed() -> None:

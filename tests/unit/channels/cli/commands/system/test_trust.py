@@ -4,7 +4,7 @@ from pathlib import Path
 
 from internal.channels.cli.exit_codes import OK, USAGE
 from internal.tools.instruction_trust import InstructionTrust
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_the_text_that_is_shown_is_trusted(run: CommandRunner, home: Path, tmp_path: Path) -> None:

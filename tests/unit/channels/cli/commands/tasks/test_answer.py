@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_answered_run_continues_in_this_process(run: CommandRunner) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from tests.support.agent_app import core
+from tests.support.agent_app import open_agent
 from tests.support.anthropic_server import Call, Reply, Rules
+from tests.support.command_runner import CommandRunner
 from tests.support.git_repository import git, make_repository
 from tests.support.scripted_model import When
-from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 TASK = {"instruction": "work", "workspace": "worktree"}
 DELEGATE = Call("subagent", {"tasks": [TASK]})
@@ -35,7 +35,7 @@ def task_id(home: Path, repository: Path) -> str:
     """Return the id of a subtask that has changed a file in a worktree."""
 
     async def work() -> str:
-        async with core(home, SCRIPT, {"LARKSPUR_AGENT__GATES": "off"}) as here:
+        async with open_agent(home, SCRIPT, {"LARKSPUR_AGENT__GATES": "off"}) as here:
             made = await here.submit("start", workspace=str(repository))
             await here.end_of(made)
             tree = await here.services.gateway.queries.task_tree(made.task_id, LOCAL_OWNER)

@@ -1,7 +1,7 @@
 """`larkspur questions`."""
 
 from internal.channels.cli.command_output import short_id
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_open_question_is_listed_with_its_answer_command(run: CommandRunner) -> None:

@@ -1,7 +1,7 @@
 """`larkspur resume`."""
 
 from internal.channels.cli.exit_codes import USAGE
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_stopped_task_is_continued_in_its_session(run: CommandRunner) -> None:

@@ -1,7 +1,7 @@
 """`larkspur say`."""
 
 from internal.channels.cli.command_output import short_id
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_ended_task_cannot_be_steered(run: CommandRunner) -> None:

@@ -1,6 +1,6 @@
 """`larkspur stop`."""
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_waiting_task_is_stopped(run: CommandRunner) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.channels.cli.commands.conftest import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 def test_ended_task_is_shown_to_its_end(run: CommandRunner) -> None:
