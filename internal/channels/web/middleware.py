@@ -187,10 +187,10 @@ class RequestMiddleware:
 
 
 class RequestBody:
-    """Receives a request, and discards what was not read of its body.
+    """Receives a request, and discards the unread part of its body.
 
-    A client that still sends its body when the refusal comes may not see it: one that the server
-    closes the connection of, or one behind Caddy, which gives up the response for the request.
+    A client that is still sending its body when a refusal arrives may miss the refusal: because
+    the server closes the connection, or because Caddy drops the response in favour of the request.
     """
 
     def __init__(self, context: RequestContext, receive: Receive) -> None:

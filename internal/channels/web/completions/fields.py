@@ -34,7 +34,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class FieldTable(msgspec.Struct, frozen=True):
-    """All fields of a request. `others` says what is done with those that are not in the table."""
+    """All fields of a request. `others` describes the treatment of unlisted fields."""
 
     fields: tuple[Field, ...]
     others: str
