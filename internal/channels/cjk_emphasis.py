@@ -42,7 +42,7 @@ class _Run(NamedTuple):
     after: str
 
     def flanks(self, separators: AbstractSet[int]) -> tuple[bool, bool]:
-        """Whether CommonMark lets the run open, and close, with separators at these places."""
+        """Return whether the run can open, and close, emphasis with separators at these places."""
         before = _SEPARATOR if self.start in separators else self.before
         after = _SEPARATOR if self.end in separators else self.after
         left, right = _is_sign(before), _is_sign(after)

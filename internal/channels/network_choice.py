@@ -1,4 +1,4 @@
-"""What people type to choose the network of commands. Standard library only."""
+"""Input values for the network access of commands. Standard library only."""
 
 NETWORK_WORDS = ("off", "registries", "open")
 NETWORK_CHOICES = "off, registries, open, or hosts such as github.com,*.example.com"

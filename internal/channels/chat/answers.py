@@ -59,7 +59,7 @@ MAX_TITLE_LENGTH = 120
 MAX_LISTED = 20
 """Questions of other chats in a list."""
 LATE_NAME_SECONDS = 1.0
-"""How long the response to a late action waits for the name of who answered."""
+"""Longest wait of the response to a late action for the name of the person who answered."""
 _ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~&!"})
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 
@@ -74,9 +74,9 @@ class ChatRef(NamedTuple):
 
 
 class MessageContext(NamedTuple):
-    """A message that is processed: its sender, its inbox row, its chat, the reply's language.
+    """A message in processing: its sender, its inbox row, its chat, the reply's language.
 
-    `facts` were read when its processing began, and `rules` are those of its chat then.
+    `facts` and the chat's `rules` were read when its processing began.
     """
 
     actor: Actor
@@ -91,7 +91,7 @@ class MessageContext(NamedTuple):
 class CommandResult(NamedTuple):
     """The result of a message: a reply or, if `settled` with it, only a reaction.
 
-    `run_id` is a run to display. With `stopped` that run was stopped, which it says itself: there
+    `run_id` is a run to display. With `stopped` that run was stopped and reports this itself: there
     is only a reaction as well.
     """
 
@@ -242,8 +242,8 @@ class TextAnswers:
     async def list_open(self, message: MessageContext) -> str:
         """Return the open questions of the chat as a list.
 
-        In a direct chat, those of other chats follow that the person may answer; elsewhere only
-        their number, as others read it.
+        In a direct chat, questions of other chats that the person may answer follow. In other
+        chats, which other people read, only their number follows.
         """
         phrases, elsewhere = message.phrases, await self._list_elsewhere(message)
         open_, parts = await self._gateway.queries.open_questions(message.actor.chat), list[str]()
@@ -536,7 +536,7 @@ class ActionAnswers:
     async def _describe_late(
         self, record: QuestionRecord, principal_id: str, phrases: ChatPhrases
     ) -> ActionResult:
-        """Return who answered first, and the question as it is now."""
+        """Return the first answerer, and the current state of the question."""
         found = await self._gateway.delivery.get_question(record.question.id)
         current = await self._with_answerer(record if found is None else found.record)
         text = describe_late(current, principal_id, phrases)
@@ -545,9 +545,9 @@ class ActionAnswers:
         return ActionResult("info", text, QuestionContent(current, phrases))
 
     async def _with_answerer(self, record: QuestionRecord) -> QuestionRecord:
-        """Return a question with the name of who answered it, if that is soon known.
+        """Return a question with the name of its answerer, if it is stored soon enough.
 
-        The name may not be stored yet: nobody waits for it when a question is answered.
+        The name may not be stored yet: answering a question does not wait for it.
         """
         answer = record.answer
         if answer is None or answer.name:

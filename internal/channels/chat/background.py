@@ -1,7 +1,7 @@
-"""What a message refers to: the quoted message, and in groups the messages before it.
+"""Background of a message: the quoted message, and in groups the messages before it.
 
-Everything here was said by other people: it is marked as data, bounded and escaped. Reading it
-takes at most 3 s; what cannot be read is replaced by a note, and the message goes on.
+The background was written by other people: it is marked as data, bounded and escaped. Reading it
+takes at most 3 s. A note replaces an unreadable part, and the message is processed.
 """
 
 import asyncio
@@ -51,20 +51,20 @@ class _Recent(NamedTuple):
 
 
 class PromptPart(NamedTuple):
-    """What the model reads, or a part of it; `text` is "" for the words of the message alone."""
+    """A prompt or a part of one; `text` is "" if the prompt is only the text of the message."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
 
 
 class PromptBuilder:
-    """Builds what the model reads of the messages of one account."""
+    """Builds the prompts for the messages of one account."""
 
     def __init__(self, reader: "BackgroundReader", people: ChatUsers) -> None:
         self._reader, self._people = reader, people
 
     async def build(self, message: MessageContext, text: str) -> "PromptPart":
-        """Return what the model reads of a message whose text is `text`."""
+        """Return the prompt for a message with this text, including its background."""
         user_id, is_direct = message.incoming.user_id, message.chat.is_direct
         async with asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._reader.read(message))
@@ -83,7 +83,7 @@ class PromptBuilder:
         )
 
     async def build_alone(self, message: MessageContext, text: str) -> "PromptPart":
-        """Return what the model reads of a message without what it refers to."""
+        """Return the prompt for a message without its background."""
         if message.chat.is_direct:
             return PromptPart("", message.incoming.attachments)
         user_id = message.incoming.user_id
@@ -92,7 +92,7 @@ class PromptBuilder:
 
 
 class BackgroundReader:
-    """Reads what the messages of one account refer to."""
+    """Reads the background of the messages of one account."""
 
     def __init__(self, transport: ChatTransport, gateway: Gateway, people: ChatUsers) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
@@ -196,9 +196,9 @@ class BackgroundReader:
     async def _select(
         self, message: MessageContext, found: Sequence[PastMessage], until: float
     ) -> "_Recent":
-        """Return those messages that the conversation lacks; of the bot's own only answers.
+        """Return the messages that the conversation lacks; of the bot's own only answers.
 
-        A message that the conversation has taken came with those before it.
+        A message in the conversation was added together with the messages before it.
         """
         ids = [each.message_id for each in found]
         _, known = await self._find_known(message.chat.scope, ids)
@@ -248,7 +248,7 @@ class BackgroundReader:
 
 
 def _forwarded(text: str) -> str:
-    """Return the block of what a message carries of other people."""
+    """Return the prompt block with the forwarded messages."""
     shown = escape_delimiters(truncate(text, MAX_BUNDLE_CHARACTERS))
     return f"<forwarded_messages>\n{shown}\n</forwarded_messages>"
 

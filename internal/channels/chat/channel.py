@@ -75,7 +75,7 @@ class ChatApp(msgspec.Struct, frozen=True):
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
-    """Return the task defaults of a channel; what it does not set is that of the agent."""
+    """Return the task defaults of a channel; the agent's defaults apply to unset values."""
     return replace(
         defaults,
         profile=settings.profile or defaults.profile,
@@ -178,12 +178,12 @@ class ChatChannel:
 
     @property
     def is_led_elsewhere(self) -> bool:
-        """Whether another process does that."""
+        """Whether another process does so."""
         return self._leadership.is_elsewhere
 
     @property
     def problem(self) -> str:
-        """What this process cannot do for want of a permission, "" if nothing is known."""
+        """Description of a missing permission, "" if none is known to be missing."""
         return self._urgent.problem
 
     async def backlog(self) -> OutboxBacklog:
@@ -200,7 +200,7 @@ class ChatChannel:
         await self._transport.close()
 
     async def run(self) -> None:
-        """Serve the account until `stop`. What was accepted or left unsent before is continued."""
+        """Serve the account until `stop`, including messages accepted or left unsent earlier."""
         self._loop = asyncio.get_running_loop()
         try:
             with self._app.gateway.listen_for_messages(self._sender.wake):

@@ -1,9 +1,9 @@
-"""The queues of accepted messages: whose turn it is, and how often an attempt is made.
+"""The queues of accepted messages: processing order, and retries.
 
 The messages of one chat are processed one at a time in the order of arrival; chats are independent
 of each other. An accepted row stays in the inbox until it is settled. A message that this process
-accepted is handed over without reading it again; the inbox is read at the start, for what is due,
-and for messages that other processes accepted or that were too many.
+accepted is passed on without reading it again. The inbox is read at the start, for due messages,
+and for messages that other processes accepted or that exceeded the queue.
 """
 
 import asyncio
@@ -153,9 +153,9 @@ class ChatQueues:
     ) -> bool:
         """Make an attempt to process a message. Return False if it waits for the next one.
 
-        An attempt is counted before it is made: a process that dies of it counts as well. It is not
-        made when another process leads, which goes on with this message, or when the inbox has an
-        earlier one of the chat.
+        An attempt is counted before it is made, so that a crash counts as well. It is not made if
+        another process leads, which then continues with this message, or if the inbox has an
+        earlier message of the chat.
 
         Raises:
             StoreError: the outcome is not stored.
@@ -212,7 +212,7 @@ class ChatQueues:
         return False
 
     def _replace(self, message: QueuedMessage) -> None:
-        """Process a message as it is after its edit, also if it waits to be processed."""
+        """Process the edited form of a message, also if the message waits to be processed."""
         waiting = self._chats.get(message.row.chat_id, deque())
         for number, each in enumerate(waiting):
             if each.row.message_id == message.row.message_id:

@@ -1,4 +1,4 @@
-"""The rules of a chat: the settings of its channel and its group, and what its people chose."""
+"""The rules of a chat: the settings of its channel and its group, and its members' choices."""
 
 from datetime import timedelta
 from typing import Literal
@@ -20,9 +20,9 @@ from internal.settings.chat import BusyMode, ChatChannelSettings, SessionScope
 class ChatRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one chat, resolved once per message.
 
-    `group_policy` is `off` where the bot is silent in groups. `context_size` is how many earlier
-    messages a message to the bot in a group comes with, 0 for none. `network` is the most that
-    commands reach, None if neither group nor channel says it; `group_profile` is "" likewise.
+    `group_policy` is `off` where the bot is silent in groups. `context_size` is the number of
+    earlier messages that accompany a message to the bot in a group. `network` is the maximum
+    access of commands, None if neither group nor channel sets it; `group_profile` is "" likewise.
     """
 
     chat_id: str
@@ -68,9 +68,9 @@ class ChatRules(msgspec.Struct, frozen=True, kw_only=True):
 def resolve_rules(
     settings: ChatChannelSettings, chat_id: str, chosen: ChatSettings | None = None
 ) -> ChatRules:
-    """Return the rules of a chat of a channel; a value of its group replaces that of the channel.
+    """Return the rules of a chat; values of its group override values of the channel.
 
-    `chosen` is what the people of the chat have chosen, None for nothing.
+    `chosen` are the settings chosen in the chat, if any.
     """
     group, access = settings.group(chat_id), settings.access
     has_context = group.auto_chat_context

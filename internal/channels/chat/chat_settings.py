@@ -40,7 +40,7 @@ def _source(source: InstructionSource, name: str, phrases: ChatPhrases) -> str:
 
 
 async def review_plans(context: ChatContext, argument: str) -> str:
-    """Turn plan review on or off. Only the owner may turn off what the settings require."""
+    """Turn plan review on or off. Only the owner may turn off a review that settings require."""
     phrases, actor, wanted = context.phrases, context.actor, find_switch(argument)
     settings = context.rules.chosen
     if argument:
@@ -86,7 +86,7 @@ async def set_profile(context: ChatContext, argument: str) -> str:
 
 
 async def set_network(context: ChatContext, argument: str) -> str:
-    """Choose what commands reach. Only the owner may choose more than the settings allow."""
+    """Set the network access of commands. Only the owner may exceed the configured access."""
     phrases, rules = context.phrases, context.rules
     if argument:
         try:
@@ -102,7 +102,7 @@ async def set_network(context: ChatContext, argument: str) -> str:
 
 
 async def _choose(context: ChatContext, chosen: ChatSettings) -> ChatRules:
-    """Store what the people of a chat have chosen, and return the rules of the chat now."""
+    """Store the settings chosen in a chat and return the resulting rules of the chat."""
     await context.gateway.chats.save_settings(context.actor.chat, chosen)
     return msgspec.structs.replace(context.rules, chosen=chosen)
 
@@ -117,12 +117,12 @@ def _policy(context: ChatContext, rules: ChatRules) -> Policy:
 
 
 def _parse_network(context: ChatContext, argument: str) -> NetworkSetting | None:
-    """Return what is to be stored; None for the value of the settings.
+    """Return the network setting to store, or None to use the configured value.
 
     Raises:
-        RuleError: something is not a host.
+        RuleError: a name is not a valid host.
         InvalidRequest: the sandbox lets commands reach no host.
-        Forbidden: the sender may not choose so much.
+        Forbidden: the sender may not choose this much access.
     """
     if find_switch(argument) == "default":
         return None
@@ -135,7 +135,7 @@ def _parse_network(context: ChatContext, argument: str) -> NetworkSetting | None
 
 
 def describe_isolation(context: ChatContext) -> str:
-    """Return whether the commands of the chat are isolated, and what they reach."""
+    """Describe whether the commands of the chat are isolated, and their network access."""
     return _describe_isolation(context, context.rules)
 
 
@@ -150,7 +150,7 @@ def _describe_isolation(context: ChatContext, rules: ChatRules) -> str:
 
 
 def describe_mode(context: ChatContext) -> str:
-    """Return the permission mode of tasks of the chat, and what it allows."""
+    """Describe the permission mode of the tasks of the chat."""
     rules = context.rules
     mode = _profile_of(context, rules).narrow_mode(_policy(context, rules).mode)
     modes = MessageCatalog("modes", context.phrases.language)
@@ -158,7 +158,7 @@ def describe_mode(context: ChatContext) -> str:
 
 
 async def set_instructions(context: ChatContext, argument: str) -> str:
-    """Set, remove or show what the model is told to do in this chat."""
+    """Set, remove or show the instructions to the model for this chat."""
     phrases, actor = context.phrases, context.actor
     command = phrases.command("instructions")
     settings = context.rules.chosen

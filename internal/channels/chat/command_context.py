@@ -57,9 +57,9 @@ class PersonalReads:
 
 @dataclass(frozen=True)
 class ChatContext:
-    """A message with a command, and what carries it out.
+    """A message with a command, and the services that execute it.
 
-    `replies` are the texts that were said so far.
+    `replies` are the texts of the reply so far.
     """
 
     message: MessageContext
@@ -129,7 +129,7 @@ class ChatContext:
 
 
 ChatReply = CommandResult | str | None
-"""What a handler returns: None if it has said everything."""
+"""Result of a handler; None if it has already replied."""
 ChatCommandSpec = Command[ChatContext, ChatReply]
 
 

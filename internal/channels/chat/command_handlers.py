@@ -1,6 +1,6 @@
-"""The commands of chats: those of every channel and their own, and how a message uses them.
+"""Chat commands: the shared and the chat-specific ones, and their execution.
 
-A command of chats alone is a handler function, one entry of `CHAT_COMMANDS`, and the section with
+A chat-specific command is a handler function, one entry of `CHAT_COMMANDS`, and the section with
 its texts in the table `chat` of `internal/i18n/commands.json`.
 """
 
@@ -73,7 +73,7 @@ class CommandHandlers:
     async def stop_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
         """Stop the active run of the conversation if the text is only a word such as `stop`.
 
-        Returns None for other texts, if nothing is active, and if an open question offers the word.
+        Returns None if it is another text, nothing is active, or an open question offers the word.
         """
         context = self._context(message)
         if not is_stop_word(text) or not await context.list_unfinished():
@@ -86,7 +86,7 @@ class CommandHandlers:
     def help_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
         """Return the help if the text is only a word such as `help`.
 
-        Returns None for other texts, and if an open question offers the word.
+        Returns None if it is another text, or an open question offers the word.
         """
         questions = message.facts.questions
         options = (option for each in questions for option in each.question.options)
@@ -127,10 +127,10 @@ def format_help(phrases: ChatPhrases, *, busy_mode: str) -> str:
 
 
 def find_similar(word: str) -> str:
-    """Return the most similar command that can be suggested, "" for none.
+    """Return the most similar command that can be suggested, "" if there is none.
 
-    Its first letter is the same. Only commands that change nothing are suggested: a word may mean
-    the opposite of a similar one.
+    Its first letter is the same. Only read-only commands are suggested: a word may mean the
+    opposite of a similar one.
     """
     candidates = [
         known

@@ -10,7 +10,7 @@ _COMMAND = re.compile(r"[/\uff0f](?P<word>[^\s/\uff0f]+)(?P<rest>\s.*)?", re.DOT
 
 
 class ChatCommand(NamedTuple):
-    """A known command and its argument, "" for none."""
+    """A known command and its argument, "" without one."""
 
     name: str
     argument: str = ""
@@ -23,7 +23,7 @@ class UnknownCommand(NamedTuple):
 
 
 def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
-    """Return the command in a text; None for other texts, including paths.
+    """Return the command in a text, or None if it contains no command (paths do not).
 
     The word must match exactly: `/taskfoo` is not `/tasks`. The commands of every language are
     recognized.

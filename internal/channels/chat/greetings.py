@@ -23,7 +23,7 @@ def build_greeting(
 
 
 def greeting_content(outgoing: OutgoingMessage, phrases: ChatPhrases) -> GreetingContent | None:
-    """Return the content of a greeting in the language of its text; None for other messages."""
+    """Return the content of a greeting in its language, or None if it is another message."""
     kind = greeting_kind(outgoing.key)
     if not kind:
         return None

@@ -36,7 +36,7 @@ MAX_MESSAGES = 20
 
 
 class BurstMessage(NamedTuple):
-    """A message that may belong to a burst: its row and what it says."""
+    """A message that may belong to a burst: its row and its content."""
 
     row: InboundMessage
     incoming: IncomingMessage
@@ -49,7 +49,7 @@ class BurstEnd(NamedTuple):
 BurstItem = BurstMessage | BurstEnd | None
 """A later message of the chat as a burst sees it; None if the burst ignores the message."""
 ReadLater = Callable[[], Awaitable[Sequence[BurstItem]]]
-"""Returns what the later messages of the chat are that wait to be processed, oldest first."""
+"""Returns the later messages of the chat that wait to be processed, oldest first."""
 
 
 class BurstCollector:
@@ -121,7 +121,7 @@ def _seconds_between(first: InboundMessage, second: InboundMessage) -> float:
 
 
 class MessageGatherer:
-    """Gathers messages that become tasks. `threads` says in which threads the bot takes part."""
+    """Combines messages that become tasks. `threads` are the threads that the bot takes part in."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class MessageGatherer:
     async def _read_later(
         self, context: MessageContext, waiting: Iterable[QueuedMessage]
     ) -> list[BurstItem]:
-        """Return what the messages are that wait in the chat after one that becomes a task."""
+        """Return the messages that wait in the chat behind one that becomes a task."""
         row = context.row
         accepted = await self._gateway.delivery.list_accepted_in(
             row.channel, row.app, row.chat_id, _MAX_LATER
@@ -202,9 +202,9 @@ class MessageGatherer:
         return [await self._as_burst_item(each, context) for each in later]
 
     async def _as_burst_item(self, message: QueuedMessage, context: MessageContext) -> BurstItem:
-        """Return a message of the burst, its end, or None for a message of its own.
+        """Return a message of the burst, its end, or None if the message stands alone.
 
-        Commands, answers and news about the chat end a burst: they are never gathered.
+        Commands, answers and chat events end a burst: they are never combined.
         """
         row, first = message.row, context.incoming
         event = await message.parse(self._transport)
@@ -237,7 +237,7 @@ def _is_lone(text: str) -> bool:
 
 
 def without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
-    """Return what stands for the text of a message that only quotes, forwards or has only files."""
+    """Return a replacement for the text of a message that only quotes, forwards or has files."""
     if message.forwarded:
         return phrases("only_forwarded")
     names = ", ".join(each.name for each in message.attachments)

@@ -116,9 +116,9 @@ class MessageListener(msgspec.Struct, frozen=True):
 
 
 class Arrival(NamedTuple):
-    """A message that is handled: its row, what is stored about it, and the rules of its chat.
+    """A message to handle: its row, the stored facts about it, and the rules of its chat.
 
-    `waiting` are the messages of its chat, as far as this process has read them of the inbox.
+    `waiting` are the messages of its chat that this process has read from the inbox.
     """
 
     row: InboundMessage
@@ -171,11 +171,11 @@ class MessageHandler:
     async def handle(
         self, message: QueuedMessage, facts: MessageFacts, waiting: Iterable[QueuedMessage]
     ) -> QueuedMessage | None:
-        """Do what a message says, and settle it.
+        """Process and settle a message.
 
-        `waiting` are the messages of its chat, as far as this process has read them of the inbox.
+        `waiting` are the messages of its chat that this process has read from the inbox.
 
-        Returns a message that is to be processed as its edit left it, None for no further one.
+        Returns an edited message that must be processed next, or None.
         """
         row = message.row
         try:
@@ -195,7 +195,7 @@ class MessageHandler:
         return None
 
     async def set_aside(self, message: QueuedMessage, failure: str) -> None:
-        """Make a message a dead letter, and tell its sender if it is for the bot."""
+        """Make a message a dead letter, and inform its sender if it is for the bot."""
         row, reply = message.row, None
         incoming = message.event if isinstance(message.event, IncomingMessage) else None
         text = "" if incoming is None else incoming.text or ""
@@ -292,7 +292,7 @@ class MessageHandler:
     async def _edit(
         self, edit: QueuedMessage, message_id: str, arrival: Arrival
     ) -> QueuedMessage | None:
-        """Let an edited message start a task, replace it while it waits, or tell its run."""
+        """Start a task for an edited message, replace it while it waits, or update its run."""
         row, delivery = edit.row, self._gateway.delivery
         raw, state = await delivery.get_message(row.channel, row.app, message_id)
         if arrival.facts.is_recalled:
@@ -362,9 +362,9 @@ class MessageHandler:
     async def _change(
         self, row: InboundMessage, arrival: Arrival, message: IncomingMessage
     ) -> None:
-        """Replace a message that waits for its run, or tell its run what it says now.
+        """Replace a message that waits for its run, or send the new text to its run.
 
-        `row` is that of the edit, and `arrival` the message that was edited.
+        `row` is the row of the edit, and `arrival` the edited message.
         """
         facts = await self._gateway.delivery.get_facts(arrival.row)  # its author may be another
         message = message._replace(is_mention=True)  # it was for the bot when its run was created
@@ -401,9 +401,9 @@ class MessageHandler:
             self._listener.on_received(message_id, None)
 
     async def _leave(self, row: InboundMessage, at: datetime | None) -> None:
-        """Stop what was asked in the chat before the bot was removed, and drop what waits for it.
+        """Stop tasks and drop waiting messages from before the bot was removed from the chat.
 
-        What was asked since then is kept: the bot may have been added again.
+        Later tasks are kept: the bot may have been added again.
         """
         chat = chat_name(row.channel, row.app, row.chat_id)
         stopped = RunStopped(row.principal, row.channel, LEFT_CHAT)
@@ -454,10 +454,10 @@ class MessageHandler:
     async def _limit_bots(
         self, message: IncomingMessage, checked: Ignored | Reply | Accepted
     ) -> Ignored | Reply | Accepted:
-        """Return what is done with a message in a group that other bots may write to.
+        """Return the decision about a message in a group that other bots may write to.
 
         After `MAX_BOT_TURNS` messages of bots without one of a person, the next one gets a note and
-        all further ones nothing, so that bots do not answer each other for ever.
+        further ones are ignored, so that bots do not answer each other forever.
         """
         place = (self._transport.name, self._transport.app, message.chat_id)
         if message.is_from_person:

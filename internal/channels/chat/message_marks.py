@@ -34,7 +34,7 @@ class MessageMarks:
         """Messages that this process marked as received and whose run has not ended."""
 
     async def mark_received(self, message_id: str, run_id: RunId | None) -> None:
-        """Mark a message as received by a run, None for one that is known by the message."""
+        """Mark a message as received by a run; None if the run is identified by the message."""
         transport = self._transport
         self._marked.add(message_id)
         try:

@@ -84,14 +84,14 @@ class ReplyPlaces(Protocol):
     """Messages with the progress of runs, which their replies replace."""
 
     async def find_reply_place(self, pending: PendingMessage, /) -> str:
-        """Return the message that an outgoing message replaces, "" for none."""
+        """Return the message that an outgoing message replaces, or ""."""
 
     def finish(self, outgoing: OutgoingMessage, /) -> None:
         """Note that an outgoing message was sent or given up."""
 
 
 class SessionPlaces(NamedTuple):
-    """The folders of sessions on this machine, and the address of the page, "" for none."""
+    """The session folders on this machine, and the address of the page, or ""."""
 
     folder: Callable[[SessionId], str]
     public_url: str = ""
@@ -189,7 +189,7 @@ class OutboxSender:
         return True
 
     async def _send_or_explain(self, begun: BegunMessage) -> SentPost:
-        """Send a message; if it is refused, tell the person why."""
+        """Send a message; if it is refused, send the person the reason."""
         try:
             return await self._send(begun)
         except TransportRejected as error:
@@ -199,7 +199,7 @@ class OutboxSender:
             raise
 
     async def _explain(self, begun: BegunMessage, explanation: str) -> None:
-        """Tell a person why a message is missing.
+        """Send a person the reason for a missing message.
 
         Raises:
             TransportUnavailable: it must be tried again.
@@ -282,7 +282,7 @@ class OutboxSender:
         return phrases("key_page", url=f"{self._public_url}/settings/models#key")
 
     async def _read_pictures(self, context: ReplyContext) -> tuple[FileContent, ...]:
-        """Return the pictures that an answer may show; those that cannot be read follow it."""
+        """Return the pictures that an answer may show; unreadable ones are sent after it."""
         found: list[FileContent] = []
         for file, _ in context.pictures:
             if sum(len(each.content) for each in found) + file.size > MAX_FILE_BYTES:
@@ -298,7 +298,7 @@ class OutboxSender:
     async def _read_album(
         self, outgoing: OutgoingMessage, context: ReplyContext
     ) -> AlbumContent | None:
-        """Return the pictures of a message of several pictures; None for any other message."""
+        """Return the pictures of a message with several pictures, or None if it is another kind."""
         files = outgoing.attachments
         are_pictures = all(each.media_type.startswith("image/") for each in files)
         is_small = sum(each.size for each in files) <= MAX_FILE_BYTES
@@ -386,7 +386,7 @@ class OutboxSender:
     async def _reach(
         self, found: QuestionContext, recipient: str
     ) -> AskedElsewhere | CopyFor | None:
-        """Return what the message of an open question says about people of other chats."""
+        """Return the reference to people of other chats in the message of an open question."""
         record = found.record
         if recipient:
             names = await self._people.find_names([record.principal])
@@ -416,10 +416,10 @@ class OutboxSender:
     async def _find_sent(
         self, post: ChatPost, pending: PendingMessage, *, must_know: bool
     ) -> SentPost | None:
-        """Return the message that an earlier attempt sent, None for none.
+        """Return the message that an earlier attempt sent, or None.
 
-        If the chat may not be read: with `must_know` raise `_Unresolved`, else return None. Then
-        the same message may be shown in two forms.
+        If the chat may not be read, `must_know` raises `_Unresolved`. Otherwise None is returned,
+        and the same message may appear in two forms.
         """
         outgoing = pending.outgoing
         since = pending.unknown_since or pending.first_attempt or ""
@@ -479,7 +479,7 @@ class OutboxSender:
 
 
 class _Unresolved(TransportRejected):
-    """Whether a message was sent is not known and cannot be found out."""
+    """Raised when it is unknown, and cannot be determined, whether a message was sent."""
 
 
 _COMPLETED = {reason for reason, status in STATUS_BY_STOP_REASON.items() if status == "completed"}
@@ -508,7 +508,7 @@ def _name_changed(changed: ChangedNames, phrases: ChatPhrases) -> str:
 
 
 def _describe_spending(context: ReplyContext, spending: Spending, phrases: ChatPhrases) -> str:
-    """Return what a run and its subtasks used, and how long the run took."""
+    """Return the resource usage of a run and its subtasks, and the duration of the run."""
     usage = spending.usage
     text = phrases(
         "answer_spending" if spending.subtasks > 1 else "answer_spending_one",
@@ -530,7 +530,7 @@ def _is_unconfirmed(pending: PendingMessage, error: TransportUnavailable) -> boo
 
 
 def _caption(outgoing: OutgoingMessage) -> str:
-    """Return the line below the names of the files, "" for none."""
+    """Return the line below the file names, or ""."""
     lines = outgoing.body.split("\n")
     return "\n".join(lines[len(outgoing.attachments) :]).strip()
 

@@ -51,8 +51,8 @@ class Accepted(NamedTuple):
 class SenderContext(NamedTuple):
     """Facts that are not in the message.
 
-    `granted` are rights besides those of the lists. `in_our_thread`: the bot has posted in the
-    thread of the message.
+    `granted` are rights in addition to the lists. `in_our_thread`: the bot has posted in the thread
+    of the message.
     """
 
     principal_id: str
@@ -64,7 +64,7 @@ class SenderContext(NamedTuple):
 def listed_rights(rules: ChatRules, user_id: str, *, is_external: bool = False) -> frozenset[Right]:
     """Return the rights that the lists of a chat give a user.
 
-    A user of another organization has only those of entries with their own id.
+    A user of another organization gets rights only from entries with their own id.
     """
     rights: set[Right] = set()
     known = {user_id} if is_external else {user_id, rules.chat_id, "*"}
@@ -78,7 +78,7 @@ def listed_rights(rules: ChatRules, user_id: str, *, is_external: bool = False) 
 def listed_operators(
     settings: ChatChannelSettings, is_user: Callable[[str], bool], chat_id: str
 ) -> ChatOperators:
-    """Return what the settings say about the operators of a chat, and who of them is asked."""
+    """Return the configured operators of a chat, and the ones who receive its questions."""
     operate = resolve_rules(settings, chat_id).operate
     return ChatOperators(
         tuple(filter(is_user, operate)),
@@ -119,7 +119,7 @@ def check_message(
 
 
 def _describe_length(message: IncomingMessage, length: int, phrases: ChatPhrases) -> str:
-    """Return what is said about a message without or with too many words, "" for any other."""
+    """Return the reply to an empty or too long message, or "" if its length is valid."""
     if is_empty(message):
         return phrases("only_mention", help=phrases.command("help"))
     if length > MAX_INSTRUCTION_CHARACTERS:
@@ -170,7 +170,7 @@ class ChatUsers:
         return f"{self.transport.name}:{self.transport.app}:{user_id}"
 
     async def granted_rights(self, user_id: str) -> frozenset[Right]:
-        """Return the rights that a user has besides the lists; read from the store every time."""
+        """Return the rights of a user in addition to the lists; read from the store every time."""
         return await self._access.get_rights(self.principal_id(user_id))
 
     async def principal(self, user_id: str, chat_id: str, *, is_external: bool) -> Principal:
@@ -181,9 +181,9 @@ class ChatUsers:
         return Principal(self.principal_id(user_id), roles=rights)
 
     def act_in_chat(self, chat: str, principal: Principal, granted: frozenset[Right]) -> Actor:
-        """Return a person who is elsewhere as an actor in a chat such as `lark:cli_1:oc_1`.
+        """Return a person outside a chat such as `lark:cli_1:oc_1` as an actor in it.
 
-        There the person has the granted rights, and those of entries with their own id.
+        The person has the granted rights, and the rights of entries with their own id.
         """
         account = self.principal_id("")
         if not chat.startswith(account):  # of another account only the owner is an operator
@@ -285,14 +285,14 @@ def _not_for_bot(message: IncomingMessage, rules: ChatRules, *, in_our_thread: b
 
 
 def _age(message: IncomingMessage, received: datetime) -> timedelta:
-    """Return how long a message was on its way; 0 if the clocks say that it was not sent yet."""
+    """Return the delivery time of a message; 0 if it would be negative by the clocks."""
     if message.sent_at is None:
         return timedelta()
     return max(timedelta(), received - message.sent_at)
 
 
 def _as_words(age: timedelta, phrases: ChatPhrases) -> str:
-    """Return a time in the largest unit of which it has two or more."""
+    """Return a duration in days or hours if at least two, otherwise in minutes."""
     minutes = int(age.total_seconds() // 60)
     for key, size in (("late_days", 24 * 60), ("late_hours", 60)):
         if minutes >= 2 * size:

@@ -7,7 +7,7 @@ from functools import partial
 from internal.agent.app.supervision import Supervisor
 
 Poll = Callable[[asyncio.TaskGroup], Awaitable[None]]
-"""Reads what is waiting and starts tasks for it, which raise nothing."""
+"""Reads waiting items and starts tasks for them, which raise nothing."""
 
 
 class PollLoop:
@@ -17,7 +17,7 @@ class PollLoop:
         self._interval, self._name = interval, name
         self._woken = asyncio.Event()
         self.tasks: asyncio.TaskGroup | None = None
-        """What is started here ends with the loop; None while it does not run."""
+        """Tasks that end with the loop; None while it does not run."""
 
     def wake(self) -> None:
         """Poll as soon as possible."""

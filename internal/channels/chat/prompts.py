@@ -1,4 +1,4 @@
-"""What the model reads of a message: the words of the person, and in a group who wrote them."""
+"""Prompt for a message: its text, and in a group the name of its author."""
 
 import re
 

@@ -89,7 +89,7 @@ def is_allowed(answer: Answer, call_id: str) -> bool:
 
 
 def describe_late(record: QuestionRecord, principal_id: str, phrases: ChatPhrases) -> str:
-    """Return the response to somebody who answers a question that is not open any more."""
+    """Return the response to an answer to a question that is no longer open."""
     answer = record.answer
     if record.status == "closed":
         return phrases("click_closed")

@@ -1,4 +1,4 @@
-"""A stored message in the queue of its chat, with what was read of it."""
+"""A stored message in the queue of its chat, with its parsed event."""
 
 from internal.agent.domain.chats import AcceptedMessage
 from internal.channels.chat.transport import ChatEvent, ChatTransport, StoredEvent
@@ -17,11 +17,11 @@ class QueuedMessage:
         self.row = accepted.message
         self.stored = StoredEvent(accepted.message.raw, decoded)
         self.event: ChatEvent | None = None
-        """What the event says; None if it is not parsed yet, or cannot be read."""
+        """The parsed event; None if it is not parsed yet, or cannot be read."""
         self._is_parsed = False
 
     async def parse(self, transport: ChatTransport) -> ChatEvent | None:
-        """Return what the event says; None if it cannot be read."""
+        """Return the parsed event, or None if it cannot be read."""
         if not self._is_parsed:
             self.event = await transport.parse(self.stored)
             self._is_parsed = True

@@ -29,10 +29,10 @@ class ReactionFeedback:
         self._transport, self._gateway, self._people = transport, gateway, people
 
     async def store(self, row: InboundMessage, reaction: MessageReaction) -> str:
-        """Store how a person rates a message after a reaction; return what became of it.
+        """Store a person's rating of a message after a reaction, and return the outcome.
 
-        The rating follows from all reactions of the person on the message that are known, so that
-        the order in which they arrive does not matter.
+        The rating follows from all known reactions of the person to the message, so that their
+        order of arrival does not matter.
         """
         prefix = reaction_prefix(reaction.message_id, reaction.user_id)
         stored = await self._gateway.delivery.list_raw(row.channel, row.app, prefix)
@@ -53,7 +53,7 @@ class ReactionFeedback:
 
 
 def current_rating(reactions: Iterable[MessageReaction]) -> Rating | None:
-    """Return the rating of the newest reaction of a person that was not removed; None for none."""
+    """Return the rating of a person's newest reaction that was not removed, or None."""
     newest: dict[str, MessageReaction] = {}
     for each in sorted(reactions, key=lambda each: (_time(each), each.is_removed)):
         newest[each.emoji] = each

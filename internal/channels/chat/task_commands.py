@@ -38,7 +38,7 @@ async def start_conversation(context: ChatContext, _argument: str) -> str:
 async def stop(context: ChatContext, argument: str) -> CommandResult:
     """Stop the active run of the chat, the named task, or all runs.
 
-    A run that replies in this chat says itself that it was stopped.
+    A run that replies in this chat reports itself that it was stopped.
     """
     if argument.startswith(COMMAND_ID_PREFIX):
         return CommandResult(await stop_command(context, argument))
@@ -101,13 +101,13 @@ async def resume(context: ChatContext, argument: str) -> CommandResult:
 
 
 async def show_status(context: ChatContext, _argument: str) -> str:
-    """Return what runs in the conversation, what commands reach, and the permission mode."""
+    """Return the active work, the network access of commands, and the permission mode."""
     facts = describe_isolation(context), describe_mode(context)
     return "\n".join([await _work(context), *facts])
 
 
 async def _work(context: ChatContext) -> str:
-    """Return what runs in the conversation."""
+    """Describe the active work of the conversation."""
     phrases, open_ = context.phrases, await context.list_unfinished()
     lines = [_describe_active(open_, phrases)]
     if len(open_) > 1:
@@ -181,7 +181,7 @@ def _is_queued(run: Run) -> bool:
 
 
 def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
-    """Return a task and below it its subtasks, those that have not ended first of all."""
+    """Return the lines of a task and its subtasks, preferring unfinished ones if too many."""
     task, run = tree.task, tree.run
     shown = _below(tree.subtasks, run.id)
     if len(shown) > MAX_LISTED_SUBTASKS:
@@ -219,7 +219,7 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
 
 
 def _below(runs: Sequence[Run], parent: RunId) -> list[Run]:
-    """Return the runs below a run, each one followed by those below it."""
+    """Return the runs below a run, in depth-first order."""
     own = [run for run in runs if run.parent_run_id == parent]
     return [each for run in own for each in (run, *_below(runs, run.id))]
 

@@ -1,6 +1,7 @@
 """Turn a message into a task, steering, or the interruption of the active run.
 
-The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
+The gateway decides by the rights of the sender: a message that may not steer or interrupt is
+queued.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from internal.channels.chat.answers import MessageContext
 
 
 class TaskRouter:
-    """Submits messages as the busy mode of their chat says."""
+    """Submits messages according to the busy mode of their chat."""
 
     def __init__(
         self,
@@ -48,8 +49,8 @@ class TaskRouter:
     ) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
 
-        `prompt` is what the model reads of it, "" for the text alone. `attachments` are its files
-        and those that it refers to. `joined` are further messages whose texts are in `text`.
+        `prompt` is the input of the model, "" if it is `text`. `attachments` are the files of the
+        message and its background. `joined` are further messages whose texts are in `text`.
 
         Returns the run, and True if the text was added to an earlier run or waits for one.
         """

@@ -27,7 +27,7 @@ RunPhase = Literal[
 
 
 Refusal = Literal["", "content", "permission"]
-"""What a person is told about a rejection: a content check, a missing permission, or nothing."""
+"""Reason of a rejection to tell a person: a content check, a missing permission, or no reason."""
 
 
 class TransportRejected(LarkspurError):
@@ -58,12 +58,12 @@ class TransportUnavailable(LarkspurError):
 
 
 class ReceivedMessage(NamedTuple):
-    """An event to be stored: `raw` is JSON that `ChatTransport.parse` reads.
+    """An event to store: `raw` is JSON that `ChatTransport.parse` reads.
 
     `message_id` is the same for every delivery of one event. Events of one `chat_id` are processed
-    in order; for those without a chat it is what they belong to, such as a message or a user.
-    `sent_at` is the time of a message by the clock of the service, None if unknown. `decoded` is
-    `raw` as its transport has decoded it, None if it has not.
+    in order; for events without a chat it is the id of a related object, such as a message or a
+    user. `sent_at` is the time of a message by the clock of the service, None if unknown. `decoded`
+    is `raw` as decoded by its transport, or None.
     """
 
     message_id: str
@@ -75,20 +75,20 @@ class ReceivedMessage(NamedTuple):
 
 
 class StoredEvent(msgspec.Struct):
-    """An event as it is stored, decoded at most once: `decoded` is for its transport alone."""
+    """A stored event, decoded at most once: only its transport uses `decoded`."""
 
     raw: str
     decoded: object = None
 
 
 class IncomingMessage(NamedTuple):
-    """A message in a chat. `text` is None for an unsupported kind and "" for no words.
+    """A message in a chat. `text` is None if its kind is unsupported and "" without words.
 
     `is_mention`: it mentions the bot or, as the chat application sees it, replies to the bot.
 
     `quoted_id` is the message it replies to, `thread_id` its thread and `thread_root_id` the first
-    message of that thread; "" for none. A message of a thread replies to another one only if the
-    service says so.
+    message of that thread; each may be "". A message of a thread replies to another one only if
+    the service says so.
     """
 
     message_id: str
@@ -115,10 +115,10 @@ class IncomingMessage(NamedTuple):
 
 
 class PastMessage(NamedTuple):
-    """A message that was sent to a chat before.
+    """An earlier message of a chat.
 
-    `user_id` is "" for a bot and `name` is "" if the service does not tell it. `is_own`: the bot
-    sent it. `is_bundle`: its text is that of forwarded messages. A recalled message has no text.
+    `user_id` is "" for a bot and `name` is "" if the service omits it. `is_own`: the bot sent it.
+    `is_bundle`: its text consists of forwarded messages. A recalled message has no text.
     """
 
     message_id: str
@@ -133,7 +133,7 @@ class PastMessage(NamedTuple):
 
 
 class RecalledMessage(NamedTuple):
-    """The news that a message was recalled, by its sender or by somebody with that right."""
+    """The recall of a message, by its sender or by a person with that right."""
 
     message_id: str
     by_sender: bool = False
@@ -212,8 +212,7 @@ def recall_id(message_id: str) -> str:
 class ChatAction(NamedTuple):
     """A button or a form of a question's message that a user activated.
 
-    `read_answer` returns the answer it stands for or, if there is none, the key of a phrase that
-    says why.
+    `read_answer` returns its answer or, if there is none, the key of a phrase with the reason.
     """
 
     question_id: str
@@ -291,10 +290,10 @@ class RunButton(NamedTuple):
 
 
 class TextContent(NamedTuple):
-    """Markdown. `mentions` are ids of users to notify besides the one who is replied to.
+    """Markdown. `mentions` are ids of users to notify in addition to the addressee of the reply.
 
-    `pictures` are files that the text may show at their place, by their names. `buttons` help to go
-    on; the text says the same in words, for services without buttons.
+    `pictures` are files that the text may show inline, by their names. `buttons` offer next steps;
+    the text describes the same steps for services without buttons.
     """
 
     text: str
@@ -335,9 +334,9 @@ class CopyFor(NamedTuple):
 
 
 class QuestionContent(NamedTuple):
-    """A question as it is now: open, with what answers it, or settled.
+    """A question in its current state: open, with its possible answers, or settled.
 
-    `reach` is None for a question that is asked where it can be answered.
+    `reach` is None if the question can be answered in its own chat.
     """
 
     record: QuestionRecord
@@ -353,7 +352,7 @@ class QuestionNotice(NamedTuple):
 
 
 class Thoughts(NamedTuple):
-    """What the model thought in a run, as far as the provider shows it, and for how long."""
+    """The reasoning of a run, as far as the provider shows it, and its duration."""
 
     text: str = ""
     seconds: int = 0
@@ -393,8 +392,8 @@ class ChatPost(NamedTuple):
 
     A `chat_id` that is the id of a user is the direct chat of that user.
 
-    `replaces` is a message with the progress of a run. The content replaces it or, if it cannot be
-    updated any more, is sent as a new message.
+    `replaces` is a message with the progress of a run. The content replaces it or, if it can no
+    longer be updated, is sent as a new message.
     """
 
     chat_id: str
@@ -406,7 +405,7 @@ class ChatPost(NamedTuple):
 class SentPost(NamedTuple):
     """A post that was sent, at a time by the clock of the service, None if unknown.
 
-    `pictures` are the names of the pictures that it shows in its text, as far as that is known.
+    `pictures` are the names of the pictures known to be shown in its text.
     """
 
     message_id: str
@@ -423,11 +422,11 @@ class ActionResult(NamedTuple):
 
 
 class TransportHealth(NamedTuple):
-    """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
+    """The state of the connection, its start (RFC 3339) and the reason if it is not connected.
 
-    `notes` are facts about messages that the service did not deliver, and `losses` those that
-    could not be made good. `last_event` is when the service sent something last (RFC 3339), "" for
-    not since this process started.
+    `notes` are facts about messages that the service did not deliver, and `losses` about the
+    unrecovered ones. `last_event` is the time of the last event from the service (RFC 3339), "" if
+    none arrived since this process started.
     """
 
     status: str
@@ -463,7 +462,7 @@ class ChatTransport(Protocol):
         """The state of the connection, without a call to the service."""
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
-        """Stay connected until cancelled; then nothing is received any more.
+        """Stay connected until cancelled; nothing is received afterwards.
 
         A message is acknowledged when the future of `on_message` is done; if it has an exception,
         or none is returned, the service must send the message again.
@@ -482,7 +481,7 @@ class ChatTransport(Protocol):
         """Release the connections that the other methods use."""
 
     async def parse(self, stored: StoredEvent) -> ChatEvent | None:
-        """Return what a stored event says; None if it cannot be read."""
+        """Return a stored event, parsed, or None if it cannot be read."""
 
     async def read_edited(self, edit: StoredEvent, known: StoredEvent | None) -> ReceivedMessage:
         """Return an edited message as the service has it, as if it were sent at its edit.
@@ -491,7 +490,7 @@ class ChatTransport(Protocol):
         """
 
     async def complete(self, message: IncomingMessage) -> IncomingMessage:
-        """Return a partial message with what the service has of it; `text` is None without any."""
+        """Return a partial message with its content from the service; `text` None without any."""
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post. The service sends the same key and form only once.
@@ -542,7 +541,7 @@ class ChatTransport(Protocol):
         """Return the people in a chat."""
 
     async def read_message(self, message_id: str) -> PastMessage:
-        """Return a message of a chat and what it forwards or shares, with at most two calls."""
+        """Return a message of a chat with its forwarded or shared content, in at most two calls."""
 
     async def read_recent(self, message: IncomingMessage, limit: int) -> Sequence[PastMessage]:
         """Return the newest messages before a message, in its thread or else in its chat.

@@ -30,10 +30,10 @@ Alert = tuple[str, str]
 
 
 class UrgentQuestions:
-    """Alerts the people of one account, if the settings say after how many minutes.
+    """Alerts the people of one account after the configured number of minutes, if any.
 
-    That a question is urgent is stored before the first call: after a crash nobody is alerted to it
-    again.
+    The urgency of a question is stored before the first call, so that a crash does not cause a
+    second alert.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class UrgentQuestions:
         self._people, self._settings = people, settings
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} urgent questions")
         self.problem = ""
-        """Why nobody can be alerted, "" if nothing is known to prevent it."""
+        """The reason why nobody can be alerted, "" if none is known."""
 
     async def run(self, supervisor: Supervisor) -> None:
         """Alert people until cancelled; return at once if it is off."""
@@ -62,7 +62,7 @@ class UrgentQuestions:
                 await self._alert(record)
 
     async def _alert(self, record: QuestionRecord) -> None:
-        """Alert those who may answer a question. Nothing is stored before it was sent to them."""
+        """Alert the people who may answer a question. Nothing is stored if it was not delivered."""
         alerts = await self._list_alerts(record)
         question_id, delivery = record.question.id, self._gateway.delivery
         if not alerts or not await delivery.mark_urged(question_id):
@@ -92,10 +92,10 @@ class UrgentQuestions:
             log.warning("urgent messages need a permission", extra={"reason": self.problem})
 
     async def _list_alerts(self, record: QuestionRecord) -> list[Alert]:
-        """Return whom to alert to which message; none of a question that was not sent yet.
+        """Return the message and the person of each alert; empty if the question was not sent yet.
 
-        These are the recipients of copies or else, in the chat of the task, the person who wrote it
-        if that person may answer, and otherwise the operators of that chat.
+        The people are the recipients of copies or else, in the chat of the task, its author if that
+        person may answer, and otherwise the operators of that chat.
         """
         question, delivery = record.question, self._gateway.delivery
         if question.is_for_others:

@@ -22,7 +22,7 @@ CheckState = Literal["ok", "warn", "fail"]
 
 
 class Check(NamedTuple):
-    """A result of `larkspur doctor`. `advice` says how to fix a problem."""
+    """A result of `larkspur doctor`. `advice` is a solution of a problem."""
 
     name: str
     state: CheckState
@@ -31,24 +31,25 @@ class Check(NamedTuple):
 
 
 class UiChoices(NamedTuple):
-    """How a session looks. `status_line` names the parts of its status line, in order."""
+    """Appearance of a session. `status_line` names the parts of its status line, in order."""
 
     notify: bool = True
     status_line: Sequence[str] = ("mode", "model", "folder", "context", "cost")
 
 
 class SettingsSummary(NamedTuple):
-    """The settings, as far as commands show them.
+    """The settings that commands show.
 
     Attributes:
         file: the configuration file, None without one.
         configured: number of keys that are not defaults.
         database: the database file, None when a server has it.
-        key_error: why the model's API key cannot be used; "" if the key is set.
+        key_error: the reason why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
-        search_providers: the search providers in order, each with why it cannot be asked, or "".
-        cost_limit: why the limit in US dollars does not apply to the model; "" if it does.
+        search_providers: the search providers in order, each with the reason why it is unavailable,
+            or "".
+        cost_limit: the reason why the limit in US dollars does not apply to the model, or "".
     """
 
     home: Path
@@ -79,9 +80,9 @@ class ListedModel(NamedTuple):
 
 
 class ServerModels(NamedTuple):
-    """The models that the server of a provider lists, None if it lists none: `sentence` says why.
+    """The models that a provider's server lists; None if it lists none, with the `sentence` why.
 
-    `in_use` is the model of the settings, "" if it is one of another provider.
+    `in_use` is the configured model, "" if it belongs to another provider.
     """
 
     provider: str
@@ -92,10 +93,10 @@ class ServerModels(NamedTuple):
 
 
 class ListedLesson(NamedTuple):
-    """What the server of a model refused. `model` is "" for all models of the address.
+    """A refusal learned from a model server. `model` is "" for all models of the address.
 
-    `refused` is what it was, `since` what requests have been like since, `words` are those of the
-    server, `learned` is RFC 3339.
+    `refused` is the refused part of a request, `since` the form of requests after that, `words` the
+    message of the server, and `learned` the time as RFC 3339.
     """
 
     provider: str
@@ -109,7 +110,7 @@ class ListedLesson(NamedTuple):
 
 
 class ListedRepairs(NamedTuple):
-    """How often the calls of a model were repaired, by kind. `last` is RFC 3339."""
+    """Counts of the repaired calls of a model, by kind. `last` is RFC 3339."""
 
     provider: str
     model: str
@@ -118,7 +119,7 @@ class ListedRepairs(NamedTuple):
 
 
 class LessonAdmin(Protocol):
-    """What model servers have refused. Every method raises LarkspurError without a database."""
+    """The learned refusals of model servers. Methods raise LarkspurError without a database."""
 
     def list_all(self) -> list[ListedLesson]:
         """Return all lessons."""
@@ -134,9 +135,9 @@ class LessonAdmin(Protocol):
 
 
 class ListedProfile(NamedTuple):
-    """A profile. `problem` is why it cannot be used, "" if it can, `warning` what may be wrong.
+    """A profile. `problem` is the reason why it cannot be used, or ""; `warning` a likely mistake.
 
-    `source` is its file, "built in" without one, and `values` are its keys as a file has them.
+    `source` is its file, "built in" without one, and `values` are its keys as in a file.
     """
 
     name: str
@@ -166,10 +167,10 @@ class InstructionItem(NamedTuple):
 
 
 class FolderPrompt(NamedTuple):
-    """What the model gets before a task in a folder.
+    """The model's input before a task in a folder.
 
-    A tool is a name, a description and its `parameters`, a JSON schema. `problems` are sentences on
-    the instruction files and skills that are not used.
+    A tool is a name, a description and its `parameters`, a JSON schema. `problems` are sentences
+    about the instruction files and skills that are not used.
     """
 
     system: str
@@ -179,7 +180,7 @@ class FolderPrompt(NamedTuple):
 
 
 class SkillItem(NamedTuple):
-    """A skill in a list. `problems` are sentences: why it is not usable, or what is unusual."""
+    """A skill in a list. `problems` are sentences about errors and unusual content."""
 
     name: str
     state: str
@@ -196,10 +197,11 @@ class SkillItem(NamedTuple):
 
 
 class SkillReport(NamedTuple):
-    """What a person should know of a skill. `files` are path, size and where a link leads.
+    """Review of a skill. `files` are path, size and the target of a link.
 
     `requested` are the entries of `allowed-tools`, each with a rule that a person may grant, or
-    with why there is none. `lacks` are sentences on what its scripts need and commands do not have.
+    with the reason why there is none. `lacks` are sentences about requirements of its scripts that
+    commands do not have.
     """
 
     item: SkillItem
@@ -212,17 +214,17 @@ class SkillReport(NamedTuple):
 
 
 class SkillAdmin(Protocol):
-    """The skills, those that are shipped included. Nothing of a skill is executed.
+    """The skills, including the shipped ones. Nothing of a skill is executed.
 
     Every method raises LarkspurError if a skill is missing, not readable or refused.
     """
 
     def skills(self) -> list[SkillItem]:
-        """Return all skills, also those that are not usable."""
+        """Return all skills, including unusable ones."""
         ...
 
     def review(self, name: str) -> SkillReport:
-        """Return what a person should know of a skill."""
+        """Return the review of a skill."""
         ...
 
     def accept(self, item: SkillItem, rules: Sequence[str]) -> None:
@@ -238,12 +240,12 @@ class SkillAdmin(Protocol):
         ...
 
     def check(self, folder: str) -> list[str]:
-        """Return what is unusual about the skills in a folder."""
+        """Return sentences about unusual content of the skills in a folder."""
         ...
 
 
 class McpItem(NamedTuple):
-    """An MCP server in a list. `tools` counts those that the model gets."""
+    """An MCP server in a list. `tools` counts the tools that the model gets."""
 
     name: str
     state: str
@@ -261,8 +263,8 @@ class McpItem(NamedTuple):
 class ImportedServer(NamedTuple):
     """A server of a file, as it would be added.
 
-    `shown` is its command line or address, `notes` say what was changed and what its command
-    reaches, and `problem` is why it cannot be added, a sentence; "" if nothing is wrong so far.
+    `shown` is its command line or address, `notes` describe changes and the access of its command,
+    and `problem` is a sentence with the reason why it cannot be added, "" if none is known.
     """
 
     name: str
@@ -273,10 +275,10 @@ class ImportedServer(NamedTuple):
 
 
 class McpReport(NamedTuple):
-    """What a person should know of an MCP server.
+    """Review of an MCP server.
 
     `facts` are names and values, `tools` are name, risk, state and description. `changes` are the
-    lines of a diff to what was accepted.
+    lines of a diff to the accepted version.
     """
 
     item: McpItem
@@ -288,12 +290,12 @@ class McpReport(NamedTuple):
 
 
 class McpNeeds(NamedTuple):
-    """What the command of a server lacks to start here.
+    """Unmet requirements of the command of a server.
 
-    `problem` is the end of a sentence, and nothing that a person could agree to helps if it
-    `is_hopeless`. `entry` is complete, but for packages: `download` are those to install, from the
-    `hosts`, "" for none. `reads` are the paths that the command gets, `network` the hosts that it
-    gets for good, "" for none. `install` is a command that makes the network unnecessary.
+    `problem` is the end of a sentence; if it `is_hopeless`, no consent of a person helps. `entry`
+    is complete except for packages: `download` are the packages to install from the `hosts`, or "".
+    `reads` are the paths that the command may read, `network` the hosts that it may always reach,
+    or "". `install` is a command that makes the network unnecessary.
     """
 
     problem: str
@@ -320,11 +322,11 @@ class McpAdmin(Protocol):
     """The MCP servers. Every method raises LarkspurError if a server is missing or refused."""
 
     def servers(self) -> list[McpItem]:
-        """Return all servers, also those that are not usable. None is started."""
+        """Return all servers, including unusable ones. None is started."""
         ...
 
     def needs(self, name: str, entry: Mapping[str, Any]) -> McpNeeds | None:
-        """Return what the command of an entry lacks to start. It is not started."""
+        """Return the unmet requirements of the command of an entry, without starting it."""
         ...
 
     def limits(self, name: str, entry: Mapping[str, Any]) -> list[str]:
@@ -336,7 +338,7 @@ class McpAdmin(Protocol):
     ) -> McpInstalled:
         """Install the packages that a command downloads, and return an entry that starts them.
 
-        `on_progress` is told every few seconds for how many seconds this has run.
+        `on_progress` is called every few seconds with the elapsed seconds.
         """
         ...
 
@@ -353,7 +355,7 @@ class McpAdmin(Protocol):
         ...
 
     def show(self, name: str) -> McpReport:
-        """Return what is known of a server without starting it."""
+        """Return the review of a server without starting it."""
         ...
 
     def test(self, name: str) -> McpReport:
@@ -428,7 +430,7 @@ class DatabaseAdmin(Protocol):
     """The database of the settings. Every method raises LarkspurError if it cannot be used."""
 
     def status(self) -> "DatabaseStatus":
-        """Return what is in the database and how large it is. Changes nothing."""
+        """Return the contents and the size of the database. Changes nothing."""
         ...
 
     def pending(self) -> list[str]:
@@ -440,19 +442,19 @@ class DatabaseAdmin(Protocol):
         ...
 
     def vacuum(self) -> str:
-        """Give unused space back, as far as that is possible now, and return what was done."""
+        """Release as much unused space as possible now, and return a description of the result."""
         ...
 
     def back_up(self, target: Path) -> str:
-        """Copy the database to a new file while it is used, and return what was done."""
+        """Copy the database to a new file while it is used, and return a description."""
         ...
 
     def export(self, target: Path) -> str:
-        """Write all rows to a new file as JSON Lines, and return what was done."""
+        """Write all rows to a new file as JSON Lines, and return a description."""
         ...
 
     def prune(self, *, dry_run: bool) -> list["Pruned"]:
-        """Remove what is older than the settings allow, or only count it."""
+        """Remove the data that is older than the settings allow, or only count it."""
         ...
 
     def move(self, url: str, report: Callable[[str], None]) -> "MoveResult":
@@ -460,7 +462,7 @@ class DatabaseAdmin(Protocol):
         ...
 
     def cancel_move(self) -> bool:
-        """Let the database be used again that was moved away; False if it was not."""
+        """Allow use of a database again that was moved away; False if it was not moved."""
         ...
 
 
@@ -525,7 +527,7 @@ class Application(Protocol):
         ...
 
     def check_dead_letters(self, config: str | None) -> list[Check]:
-        """Return a check that counts what was given up; none if that is nothing or not known."""
+        """Return a check that counts the dead letters; none if there are none or it is unknown."""
         ...
 
     def check_processes(self, config: str | None) -> list[Check]:
@@ -577,7 +579,7 @@ class Application(Protocol):
         ...
 
     def lessons(self, config: str | None) -> LessonAdmin:
-        """Return what model servers have refused.
+        """Return the learned refusals of model servers.
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -589,7 +591,7 @@ class Application(Protocol):
         ...
 
     def profiles(self, config: str | None) -> list[ListedProfile]:
-        """Return the profiles, also those that cannot be used.
+        """Return the profiles, including unusable ones.
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -600,9 +602,9 @@ class Application(Protocol):
         """Let agents follow a text of an instruction file; False if this cannot be stored.
 
         Args:
-            config: the configuration file, None for the usual one.
+            config: the configuration file, None for the default one.
             path: the instruction file.
-            content: its beginning, up to the part that agents get.
+            content: the beginning of the file that agents get.
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -652,9 +654,9 @@ class Application(Protocol):
         profile: str | None = None,
         skills: Sequence[str] | None = None,
     ) -> FolderPrompt:
-        """Return what the model gets before a task in a folder.
+        """Return the model's input before a task in a folder.
 
-        `profile` and `skills` are the task's; None for those of the settings and the profile.
+        `profile` and `skills` are the task's; None selects the configured profile or its skills.
 
         Raises:
             LarkspurError, ConfigError: the services of this process cannot be opened, or the

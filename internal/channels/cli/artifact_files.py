@@ -1,4 +1,4 @@
-"""Where files that runs made are on this machine. Standard library only."""
+"""Paths of the files that runs made on this machine. Standard library only."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ FileFinder = Callable[[str, str, int], str | None]
 
 
 _FOLDERS = ("workspaces", "session-files")
-"""Folders of sessions with a workspace of their own, and those of earlier versions for the others.
+"""Folders of sessions with a workspace of their own, and folders of earlier versions for the rest.
 
 Subtasks with a folder of their own have one in `task-folders`.
 """

@@ -61,7 +61,7 @@ from internal.normal_forms.untrusted_marks import without_marks
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
-"""How long a request is repeated while the gateway cannot be reached."""
+"""Time during which a request is repeated while the gateway cannot be reached."""
 _PAUSE_SECONDS = 0.25
 _PAGE = 500
 _NO_CONTENT, _ERROR, _CONFLICT, _TOO_MANY, _SERVER_ERROR = 204, 400, 409, 429, 500
@@ -133,7 +133,7 @@ class GatewayClient:
     ) -> Mapping[str, str]:
         """Store a file and return the attachment for a task.
 
-        `check` is called before each piece is sent; what it raises ends the upload.
+        `check` is called before each piece is sent; an exception from it ends the upload.
         """
 
         def chunks() -> Iterator[bytes]:
@@ -221,14 +221,14 @@ class GatewayClient:
         return await self._send("POST", f"/api/tasks/{_quoted(task_id)}/resume", {}, _ids)
 
     async def apply_changes(self, task_id: str) -> AppliedFiles:
-        """Apply what an ended subtask changed in its worktree to the folder of its creator."""
+        """Apply the worktree changes of an ended subtask to the folder of its creator."""
         path = f"/api/tasks/{_quoted(task_id)}/apply"
         return await self._send(
             "POST", path, {}, lambda made: AppliedFiles(made["folder"], tuple(made["paths"]))
         )
 
     async def move_to_background(self, task_id: str) -> None:
-        """Let an unfinished task go on beside its session."""
+        """Move an unfinished task to the background of its session."""
         path = f"/api/tasks/{_quoted(task_id)}/background"
         await self._send("POST", path, {}, _ignore, retry=True)
 
@@ -250,7 +250,7 @@ class GatewayClient:
     async def tasks(
         self, session_id: str | None = None, limit: int = 50, *, subtasks: bool = False
     ) -> list[TaskItem]:
-        """Return tasks, newest first, with `subtasks` also those that runs created."""
+        """Return tasks, newest first, with `subtasks` also the tasks that runs created."""
         query = {"limit": limit, "session_id": session_id, "subtasks": "true" if subtasks else None}
         return await self._get("/api/tasks", query, _items("tasks", TaskItem))
 
@@ -303,7 +303,7 @@ class GatewayClient:
         await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
 
     async def move(self, session_id: str, host: str) -> SessionMove:
-        """Let a host execute the next tasks of a session, "" for any."""
+        """Assign the next tasks of a session to a host; "" allows any host."""
         path = f"/api/sessions/{_quoted(session_id)}/move"
         return await self._send("POST", path, {"host": host}, _session_move)
 
@@ -397,7 +397,7 @@ class GatewayClient:
         return titles[provider]
 
     async def people(self) -> list[PersonItem]:
-        """Return the people with a granted role, oldest first, without those of the settings."""
+        """Return the people with a granted role, oldest first, without configured people."""
         return await self._get("/api/people", {}, _items("people", PersonItem))
 
     async def unpair(self, principal: str) -> None:
@@ -419,12 +419,12 @@ class GatewayClient:
         )
 
     async def retry_dead_letter(self, letter_id: str, *, may_repeat: bool) -> None:
-        """Retry what was given up; `may_repeat` if it is a message that may have been sent."""
+        """Retry a dead letter; `may_repeat` allows it for a message that may have been sent."""
         path = f"/api/dead-letters/{_quoted(letter_id)}/retry"
         await self._send("POST", path, {"may_repeat": may_repeat}, _ignore)
 
     async def dismiss_dead_letter(self, letter_id: str) -> None:
-        """Remove what was given up from the list."""
+        """Remove a dead letter from the list."""
         path = f"/api/dead-letters/{_quoted(letter_id)}/dismiss"
         await self._send("POST", path, None, _ignore)
 
@@ -437,11 +437,11 @@ class GatewayClient:
         return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
 
     async def skills(self) -> list[ListedSkill]:
-        """Return the skills, also those that are withheld from the model."""
+        """Return the skills, including the ones withheld from the model."""
         return await self._get("/api/skills", {}, _items("skills", ListedSkill))
 
     async def mcp_servers(self) -> list[ListedMcpServer]:
-        """Return the MCP servers, also those that are withheld from the model."""
+        """Return the MCP servers, including the ones withheld from the model."""
         return await self._get("/api/mcp/servers", {}, _items("servers", ListedMcpServer))
 
     async def artifacts(
@@ -459,7 +459,7 @@ class GatewayClient:
         return found
 
     async def worktree_diff(self, task_id: str) -> ArtifactItem | None:
-        """Return the newest diff of what a task changed in its worktree, None without one."""
+        """Return the newest diff of a task's worktree, or None."""
         query = {"task_id": task_id, "versions": "all", "limit": _PAGE}
         found = await self._get("/api/artifacts", query, _worktree_diffs)
         return found[0] if found else None

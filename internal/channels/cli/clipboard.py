@@ -73,7 +73,7 @@ async def copy_text(text: str, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
 
 
 async def _output_of(program: Sequence[str], timeout_seconds: float) -> bytes:
-    """Return what a program writes, at most one byte more than a picture may have."""
+    """Return the output of a program, at most one byte more than the limit of a picture."""
     process = await asyncio.create_subprocess_exec(
         *program,
         stdin=asyncio.subprocess.DEVNULL,

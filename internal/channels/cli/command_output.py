@@ -55,9 +55,9 @@ def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def short_ids(known: Sequence[str]) -> dict[str, str]:
-    """Return the shortest ending of each id that no other of them has, of 4 or more characters.
+    """Return the shortest unique ending of each id, of 4 or more characters.
 
-    The beginning of an id is the time of its creation, so it says less than its end.
+    The beginning of an id is the time of its creation, so its end distinguishes better.
     """
     bare = {name: bare_id(name) for name in known}
     short: dict[str, str] = {}

@@ -12,7 +12,7 @@ from internal.channels.cli.output import print_error
 OK, FAILED, USAGE, CONFIG, DENIED, LIMIT, WAITING = range(7)
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 STOP_TIMEOUT_SECONDS = 5.0
-"""How long a run may take to end after SIGTERM or SIGHUP."""
+"""Time within which a run must end after SIGTERM or SIGHUP."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a process to end."""

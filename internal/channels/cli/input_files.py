@@ -23,7 +23,7 @@ _STARTS = (
     (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
-"""How files begin whose content says more than their names."""
+"""First bytes of files whose type is detected by content instead of name."""
 _NOT_FILES = (
     (stat.S_ISDIR, "is a folder; attach its files, or an archive of it"),
     (stat.S_ISFIFO, "is a pipe; save its content to a file first"),
@@ -46,7 +46,7 @@ class InputFile(NamedTuple):
         """Yield the content in pieces.
 
         Raises:
-            CliExit: the file cannot be read any more, or changes meanwhile.
+            CliExit: the file can no longer be read, or changes meanwhile.
         """
         if not self.path:
             yield self.content
@@ -71,7 +71,7 @@ class InputFile(NamedTuple):
 
 
 def check_files(paths: Iterable[str]) -> tuple[InputFile, ...]:
-    """Return the files to attach, each once; say so if one is named twice.
+    """Return the files to attach, each once; print a note if one is named twice.
 
     Raises:
         CliExit: a file cannot be attached, or there are too many.
@@ -97,9 +97,9 @@ def check_file(path: str) -> InputFile:
 
 
 def existing_path(path: str, list_folder: Callable[[str], list[str]] = os.listdir) -> str:
-    """Return the path of what is there under names that look the same, the path itself if none is.
+    """Return the existing path whose names look the same as the given one, else the path itself.
 
-    Who looks for many paths passes a `list_folder` that remembers the names.
+    For many paths, pass a `list_folder` that caches the names.
 
     Raises:
         CliExit: several names in a folder look the same, and none is exactly the one in the path.
@@ -148,7 +148,7 @@ def _check_kind(path: str, mode: int) -> None:
 
 
 def _check(path: str) -> tuple[InputFile, tuple[int, int]]:
-    """Return a file, and what identifies it on this machine."""
+    """Return a file, and its identity on this machine."""
     path = existing_path(path)
     descriptor = _open(path)
     try:

@@ -32,7 +32,7 @@ class McpCommand(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why clients would read a part of it otherwise, as a sentence; "" if they do not."""
+        """Sentence about a part that clients would misread, or ""."""
         for text in (self.program, *self.args, *self.env.values()):
             if not text.isprintable():
                 return f"{text!a} has characters that cannot be written into an entry."

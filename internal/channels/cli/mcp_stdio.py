@@ -18,19 +18,19 @@ from internal.channels.cli.transports.sse import StreamParser
 PATH = "/mcp"
 MAX_MESSAGE_BYTES = 4_194_304
 MAX_CALLS = 32
-"""How many requests wait for the gateway at once; further ones wait in the pipe."""
+"""Number of requests that wait for the gateway at once; further ones wait in the pipe."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _PARSE_ERROR, _INVALID_REQUEST, _INTERNAL_ERROR = -32_700, -32_600, -32_603
 _STREAM = "text/event-stream"
 
 
 class McpBridge:
-    """Reads JSON-RPC messages, one a line, and writes the responses as they arrive.
+    """Reads JSON-RPC messages, one per line, and writes the responses as they arrive.
 
     Args:
         endpoint: returns the endpoint of the gateway, or raises Unreachable.
-        source: what the client writes.
-        sink: what the client reads.
+        source: the output of the client.
+        sink: the input of the client.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class McpBridge:
         raise Unreachable("the connection ended")
 
     def _headers(self, request: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the protocol repeats of a message in headers (2026-07-28, Transports)."""
+        """Return the headers that repeat parts of a message (MCP 2026-07-28, Transports)."""
         headers = {"Accept": f"application/json, {_STREAM}"}
         params: Mapping[str, Any] = request.get("params", {})
         meta = params.get("_meta")

@@ -7,7 +7,7 @@ AnswerJson = Mapping[str, Any]
 """The body of `POST /api/questions/{id}/answer`."""
 
 Drafting = Literal["", "because", "rules", "steps"]
-"""What the input buffer holds: nothing of the answer, a reason, rules, or the steps of a plan."""
+"""Content of the input buffer: no part of the answer, a reason, rules, or the steps of a plan."""
 
 ENTER = "enter"
 _MAX_DIGIT_KEYS = 9

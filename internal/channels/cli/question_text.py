@@ -39,7 +39,7 @@ def render_question(question: Mapping[str, Any], messages: MessageCatalog) -> li
 def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> list[str]:
     """Return a command that answers a question, and a line with the other possible answers.
 
-    The command can be pasted into a shell as it is.
+    The command can be pasted into a shell unchanged.
     """
     kind, calls = question["kind"], question.get("calls") or ()
     once_only = kind == "approval" and not all(call.get("rules") for call in calls)

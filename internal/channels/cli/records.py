@@ -17,14 +17,14 @@ LOCAL_PRINCIPAL = "local"
 
 
 def describe_state(status: str, stop_reason: str | None, calls_not_run: int) -> str:
-    """Return the state of a task in a list: what it lacks at its end, or its status."""
+    """Return the state of a task in a list: the exception to its status, or its status."""
     if exception := RunMessages("en").exception(status, stop_reason, calls_not_run):
         return exception
     return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
 
 
 class RunCommand(NamedTuple):
-    """A command that the person ran, the end of what it printed, and its exit code."""
+    """A command that the person ran, the end of its output, and its exit code."""
 
     command: str
     output: str
@@ -32,7 +32,7 @@ class RunCommand(NamedTuple):
 
 
 class TaskRequest(NamedTuple):
-    """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
+    """A task to submit. `options` are the given options of `POST /api/tasks`."""
 
     task: str
     options: Mapping[str, Any]
@@ -44,11 +44,11 @@ class TaskRequest(NamedTuple):
 
 
 class AgentDefaults(NamedTuple):
-    """What a task uses unless it names something else. `max_cost` is in US dollars.
+    """Default options of a task. `max_cost` is in US dollars.
 
-    `isolated`: commands run in a sandbox; `network` is what they reach there: off, registries,
-    hosts or open. `is_priced`: the price of the model is known, so that `max_cost` applies;
-    otherwise `max_tokens` does.
+    `isolated`: commands run in a sandbox; `network` is their access there: off, registries, hosts
+    or open. `is_priced`: the price of the model is known, so that `max_cost` applies; otherwise
+    `max_tokens` does.
     """
 
     model: str
@@ -76,7 +76,7 @@ class BackgroundCommandItem(NamedTuple):
 
 
 class BackgroundOutput(NamedTuple):
-    """The end of what a background command printed; `end` says how it ended, "" while it runs."""
+    """The last output of a background command; `end` describes its end, "" while it runs."""
 
     text: str
     missing_bytes: int
@@ -128,7 +128,7 @@ class TaskItem(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Its status, and what it lacks at its end."""
+        """Its status, or the exception to it."""
         return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
@@ -170,7 +170,7 @@ class ListedSubtask(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Its status, and what it lacks at its end."""
+        """Its status, or the exception to it."""
         return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
@@ -288,7 +288,7 @@ class RuleItem(NamedTuple):
 class DeadLetterItem(NamedTuple):
     """A message or run that was given up. `given_up_at` is RFC 3339; see `GET /api/dead-letters`.
 
-    `about` is the person's message, `text` what was to be sent, "" for a question.
+    `about` is the person's message, `text` the unsent text, "" if it is a question.
     """
 
     id: str
@@ -334,7 +334,7 @@ class RatedTaskItem(NamedTuple):
 
 
 class AuditItem(NamedTuple):
-    """An audit entry: who did what to which target. `at` is RFC 3339."""
+    """An audit entry: an action of a person on a target. `at` is RFC 3339."""
 
     at: str
     principal: str
@@ -383,7 +383,7 @@ class ChangedFileItem(NamedTuple):
 
 
 class UnusedFilesCount(NamedTuple):
-    """How many stored files nothing uses, and their bytes."""
+    """The number of unused stored files, and their size in bytes."""
 
     files: int
     size: int

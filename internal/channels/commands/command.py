@@ -28,8 +28,8 @@ Values = Sequence[Value]
 class Arguments(Generic[Context_contra]):
     """The words after the name of a command.
 
-    `usage` describes them. Only the `choices` are accepted, if there are any. `values` returns
-    those that completion offers, the choices if it is not given.
+    `usage` describes them. If there are `choices`, no other words are accepted. `values` returns
+    the words that completion offers; the default is the choices.
     """
 
     usage: str = ""
@@ -46,10 +46,9 @@ class Command(Generic[Context_contra, Result_co]):
     """A slash command of the channels whose contexts its handler takes.
 
     Its words and its line in the help are in the section of `internal/i18n/commands.json` with its
-    name. `handler` takes the context and the argument, "" for none. `right` is what a person of a
-    chat must have to send it with an argument, None if everybody may whom the bot answers. A
-    command that `changes` something without an argument is not suggested for a similar word in a
-    chat.
+    name. `handler` takes the context and the argument, "" without one. `right` is required to send
+    it with an argument in a chat; None allows everybody whom the bot answers. A command that
+    `changes` something without an argument is not suggested for a similar word in a chat.
     """
 
     name: str
@@ -60,7 +59,7 @@ class Command(Generic[Context_contra, Result_co]):
 
 
 class GatewayReads(Protocol):
-    """What commands of every channel read from the gateway, with the rights of the person."""
+    """Read operations of the gateway for commands, with the rights of the person."""
 
     async def skills(self) -> Sequence[ListedSkill]:
         """Return all skills."""
@@ -89,7 +88,7 @@ class ChannelContext(Protocol):
     def say_rows(
         self, texts: CommandTexts, rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()
     ) -> None:
-        """Show rows with the same columns, the first of which is a name, and notes below them.
+        """Show rows with the same columns, beginning with a name, and notes below them.
 
         A chat shows each row with the text `line`, whose placeholders are the columns. With a text
         `more` it shows the first rows and counts the others.

@@ -13,7 +13,7 @@ class ListedSkill(NamedTuple):
 
 
 class ListedMcpServer(NamedTuple):
-    """An MCP server. `tools` counts those that the model gets."""
+    """An MCP server. `tools` counts the tools that the model gets."""
 
     name: str
     state: str

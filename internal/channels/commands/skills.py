@@ -4,7 +4,7 @@ from internal.channels.commands.command import ChannelContext, SharedCommand
 
 
 async def _list(context: ChannelContext, _argument: str) -> None:
-    """List the skills with their states, and say how a withheld one is reviewed."""
+    """List the skills with their states, and how to review a withheld one."""
     texts = context.texts_of(COMMAND.name)
     found = await (await context.open_gateway()).skills()
     if not found:

@@ -21,7 +21,7 @@ _BOUNDARIES = (
     re.compile(r"(?<=[\uff0c\u3001\uff1a])| "),
     re.compile(r"(?<=.)(?=.)"),
 )
-"""Where a line may be broken: after sentences, else between words, else between characters."""
+"""Places to break a line: after sentences, else between words, else between characters."""
 _BEGINS_BLOCK = re.compile(r"[\s\-+*>#=|~`:<\[\]()_!\d]")
 _FLAG_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
@@ -39,7 +39,7 @@ def split_pages(
 ) -> list[list[AnswerBlock]] | None:
     """Return the blocks on pages of at most `max_bytes`; None if a line is longer than a page.
 
-    A page has at most `max_tables` tables, None for no limit.
+    A page has at most `max_tables` tables; None means no limit.
     """
     waiting = deque(unit for block in blocks for unit in _units(block))
     pages, page, size, tables = list[list[AnswerBlock]](), list[AnswerBlock](), 0, 0
@@ -80,7 +80,7 @@ def break_long_lines(text: str) -> str:
 
 
 def _units(block: AnswerBlock) -> Iterator[AnswerBlock]:
-    """Yield the paragraphs of a text, with the blank lines after them; other blocks as they are."""
+    """Yield the paragraphs of a text, with the blank lines after them; other blocks unchanged."""
     if block.kind != "text":
         yield block
         return
@@ -124,7 +124,7 @@ def _break_line(line: str) -> str:
 
 
 def _find_break(line: str, end: int) -> int:
-    """Return the last good place to break before `end`, 0 for none."""
+    """Return the last good place to break before `end`, or 0."""
     closed = line.count("`", 0, end) % 2 == 0 and "``" not in line[:end]
     for boundary in _BOUNDARIES:
         for found in reversed([*boundary.finditer(line, end // 2, end)]):

@@ -103,7 +103,7 @@ class LarkUnavailable(TransportUnavailable):
 CallKind = Literal[
     "reply", "replace", "question", "upload", "download", "read", "final", "progress", "reaction"
 ]
-"""What a call is for, the most important first. `final` is the last state of a display."""
+"""Purposes of calls, the most important first. `final` is the last state of a display."""
 
 _SLOTS: dict[CallKind, int] = {
     "reply": 16,
@@ -116,7 +116,7 @@ _SLOTS: dict[CallKind, int] = {
     "progress": 4,
     "reaction": 2,
 }
-"""How many calls of a kind may be open at once. No kind takes the slots of another."""
+"""Number of calls of a kind that may be open at once. No kind takes the slots of another."""
 
 
 class SendPolicy(NamedTuple):
@@ -610,9 +610,9 @@ class LarkApi:
                 return
 
     async def names_of(self, open_ids: Sequence[str]) -> dict[str, str]:
-        """Return the names of at most 50 people by their open_ids, of those that the app may see.
+        """Return the names by open_id of at most 50 people, without people hidden from the app.
 
-        It requires the scope of `name_of`.
+        Requires the scope of `name_of`.
         """
         query: dict[str, str | Sequence[str]] = {"user_ids": open_ids, "user_id_type": "open_id"}
         data = await self._api.call(
@@ -730,7 +730,7 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _created_id(data: Mapping[str, Any], name: str) -> str:
-    """Return the id of what a call created; without one the outcome of the call is unknown."""
+    """Return the id of the created object; without one the outcome of the call is unknown."""
     try:
         return _required_text(data, name)
     except LarkRejected as error:

@@ -1,7 +1,7 @@
 """Check the app in Lark's developer console: credentials, bot, scopes, events and callbacks.
 
-Events are those of the published version, callbacks those of the app. This was read in the SDK's
-models and in public clients; it was not tried with a real app.
+Events belong to the published version, callbacks to the app. This follows the SDK's models and
+public clients; it was not tried with a real app.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -30,7 +30,7 @@ State = Literal["ok", "warn", "fail"]
 
 
 class AppFinding(NamedTuple):
-    """A fact about the app. `fail`: something essential does not work; `advice` says what to do."""
+    """A fact about the app. `fail`: something essential does not work; `advice` is a solution."""
 
     state: State
     sentence: str
@@ -126,7 +126,7 @@ _CALLBACKS = (
 
 
 async def check_app(settings: LarkSettings, clock: Clock) -> list[AppFinding]:
-    """Return what is wrong with the configured app, or one finding that nothing is.
+    """Return the problems of the configured app, or one finding that there are none.
 
     Makes at most five calls, and none if the channel is not enabled.
     """
@@ -155,7 +155,7 @@ class _AppCheck:
         self._console = f"{credentials.origin}/app/{self._app_id}"
 
     async def findings(self) -> AsyncGenerator[AppFinding]:
-        """Yield what is wrong.
+        """Yield the problems of the app.
 
         Raises:
             LarkUnavailable: the credentials are wrong, or Lark does not answer.

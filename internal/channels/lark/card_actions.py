@@ -42,7 +42,7 @@ MAX_RUNNING = 100
 _CACHE_SIZE, _CACHE_SECONDS = 2_048, 600.0
 
 CallbackResponse = dict[str, Any]
-"""What Lark shows: a toast and optionally another card."""
+"""Response that Lark displays: a toast and optionally another card."""
 
 
 class CardActionHandler:
@@ -109,7 +109,7 @@ class CardActionHandler:
 
 
 def _read_suggestion(click: LarkClick, envelope: EventEnvelope) -> UserAction | None:
-    """Return the suggested message that was chosen; None for other buttons."""
+    """Return the chosen suggested message, or None if another button was clicked."""
     if (chosen := suggestion_of(click, envelope.header)) is None:
         return None
     received = ReceivedMessage(

@@ -76,7 +76,7 @@ def _plain_formula(found: re.Match[str]) -> str:
 
 
 def adapt_headings(lines: list[str], tokens: Sequence[Token]) -> None:
-    """Lower the headings: those of the highest level that occurs, and the others below them."""
+    """Lower the headings to two levels: one for the highest level that occurs, one for the rest."""
     headings = [token for token in tokens if token.type == "heading_open" and token.map]
     top = min((token.tag for token in headings), default="")
     for token in headings:

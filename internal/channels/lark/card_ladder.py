@@ -1,6 +1,6 @@
-"""Which form of a message comes after one that Lark refused, and what is known to be refused.
+"""The next form of a message after Lark refused one, and the refusals learned in each chat.
 
-The code of a card's error says what has to be left out: full card → without mentions or pictures →
+The error code of a card determines the part to omit: full card → without mentions or pictures →
 card without tables → rich text → text. Pure, except for the memory of each chat.
 """
 
@@ -13,7 +13,7 @@ from cachetools import TTLCache
 from internal.channels.lark.message_format import WITH_MENTIONS, MessagePart
 
 Cause = Literal["mentions", "pictures", "tables"]
-"""A field of `MessagePart`: what a card was refused for."""
+"""The field of `MessagePart` that caused the refusal of a card."""
 
 CAUSES: Mapping[int, Cause] = {100290: "mentions", 200570: "pictures", 11310: "tables"}
 """The causes of card errors. 100290: a mentioned person cannot be found, for example since they
@@ -24,7 +24,7 @@ _MAX_CHATS, _MAX_KEYS = 2_048, 2_048
 
 
 class Refusals(msgspec.Struct, frozen=True):
-    """What Lark refused in a chat: mentions of these people together, and so many tables."""
+    """Refusals of Lark in a chat: mentions of these people together, and this many tables."""
 
     mentions: tuple[frozenset[str], ...] = ()
     tables: int | None = None
@@ -36,7 +36,7 @@ class Refusals(msgspec.Struct, frozen=True):
         return any(people <= part.mentions for people in self.mentions)
 
     def with_refused(self, part: MessagePart, code: int) -> "Refusals":
-        """Return these and the refusal of a message; a wrong image key says nothing of others."""
+        """Return these and the refusal of a message; a wrong image key affects no other message."""
         match CAUSES.get(code):
             case "mentions" if part.mentions:
                 known = [people for people in self.mentions if not part.mentions <= people]
@@ -56,10 +56,10 @@ class RefusalMemory:
         self._begun: TTLCache[str, Refusals] = TTLCache(_MAX_KEYS, MEMORY_SECONDS)
 
     def begin(self, key: str, chat_id: str) -> Refusals:
-        """Return what is known of a chat when the first attempt to send a message is made.
+        """Return the refusals known in a chat at the first attempt to send a message.
 
-        Another form has another uuid: with what was learned since then, a message whose first
-        attempt succeeded without a response would be sent twice.
+        Another form has another uuid: with refusals learned later, a message whose first attempt
+        succeeded without a response would be sent twice.
         """
         if key not in self._begun:
             self._begun[key] = self._chats.get(chat_id, Refusals())
@@ -82,8 +82,8 @@ def first_form(part: MessagePart, refusals: Refusals) -> MessagePart:
 def simpler_form(refused: MessagePart, code: int) -> MessagePart | None:
     """Return the form that comes after a refused one, None if there is none.
 
-    If the error says what was refused, only that is left out. Otherwise the next simpler form
-    comes. What is left out does not come back.
+    If the error names the refused part, only that part is omitted; otherwise the next simpler form
+    follows. Omitted parts stay omitted.
     """
     cause = CAUSES.get(code)
     is_named = cause is not None and bool(getattr(refused, cause))

@@ -131,7 +131,7 @@ class LarkTransport:
 
     @property
     def health(self) -> TransportHealth:
-        """The state of the connection, and what it did not bring."""
+        """The state of the connection, and the events that it did not deliver."""
         watch = self._watch
         return TransportHealth(
             *self._connection.state,
@@ -169,7 +169,7 @@ class LarkTransport:
         await self._client.close()
 
     async def parse(self, stored: StoredEvent) -> ChatEvent | None:
-        """Return what an event says. A group message waits until the bot's identity is known."""
+        """Return a parsed event. A group message waits until the bot's identity is known."""
         try:
             event = _decoded(stored)
         except msgspec.DecodeError:
@@ -190,7 +190,7 @@ class LarkTransport:
         """Return an edited message; the app needs a permission to read it.
 
         Raises:
-            TransportRejected: Lark does not show it, or it is not that of a person any more.
+            TransportRejected: Lark does not return it, or it is no longer a person's message.
         """
         event, before = _decoded(edit), _decoded(known) if known else None
         if not isinstance(event, LarkEdit):
@@ -206,9 +206,9 @@ class LarkTransport:
         return as_received(event, item, is_direct=is_direct)
 
     async def complete(self, message: IncomingMessage) -> IncomingMessage:
-        """Return a message with what it forwards or shares; the app needs a permission to read it.
+        """Return a message with its forwarded or shared content, which requires a permission.
 
-        What Lark refuses to show is left as the event had it.
+        Content that Lark refuses to return stays as in the event.
         """
         try:
             text = await self._reader.read_partial(message.message_id)
@@ -345,7 +345,7 @@ class LarkTransport:
 
 
 def _decoded(stored: StoredEvent) -> LarkEvent | None:
-    """Return an event, decoded unless it was before; None for one that is not of a chat.
+    """Return an event, decoded at most once, or None if it is not an event of a chat.
 
     Raises:
         msgspec.DecodeError: it is malformed.

@@ -63,7 +63,7 @@ class ConnectionState(NamedTuple):
 
 
 class LineActivity(NamedTuple):
-    """How often the connection was opened, and since when it has brought no event.
+    """The number of openings of the connection, and the start of its silence.
 
     `quiet_since` is the time of the last event or of the last opening, in monotonic seconds.
     """
@@ -106,7 +106,7 @@ class ConnectionTimeouts(NamedTuple):
 
 
 class ConnectionLost(Exception):
-    """The connection ended; the message says why."""
+    """The connection ended; the message is the reason."""
 
 
 class LarkConnection:
@@ -306,7 +306,7 @@ class _ClientSession:
 
     @contextmanager
     def _own_network(self) -> Generator[None]:
-        """Replace what the client's module calls to connect, for the length of a block."""
+        """Replace the connecting functions of the client's module for the length of a block."""
         module = self._sdk.__dict__
         ours = {
             "requests": SimpleNamespace(post=self._discover),
@@ -363,7 +363,7 @@ class _ClientSession:
         self._lost.set()
 
     async def close(self) -> None:
-        """Stop what the client left running, and disconnect, politely if Lark lets us."""
+        """Stop the client's remaining tasks and disconnect; abort after the close timeout."""
         self._client._cache._cron.cancel()
         for task in self._tasks:
             task.cancel()
@@ -472,7 +472,7 @@ class _ClientSession:
 
 
 async def _run_in_thread(work: Callable[[], Any]) -> Any:
-    """Do blocking work in a thread that nobody waits for at the end of the process."""
+    """Run blocking work in a daemon thread, which does not delay the end of the process."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -488,12 +488,12 @@ async def _run_in_thread(work: Callable[[], Any]) -> Any:
 
 
 def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The receive task of a lost connection ends in an exception that nobody reads: no news."""
+    """Ignore the unread exception of the receive task of a lost connection."""
     log.debug("in the Lark loop", extra={"what": context.get("message", "")})
 
 
 def _with_plain_login(proxy: str | None) -> str | None:
-    """Return the URL of a proxy with its login unquoted: websockets sends it as it is written."""
+    """Return the URL of a proxy with its login unquoted: websockets sends it unchanged."""
     parts = urlsplit(proxy or "")
     if parts.username is None:
         return proxy

@@ -207,10 +207,10 @@ class LarkMessage(NamedTuple):
 
 
 class LarkEdit(NamedTuple):
-    """A message was edited. What it says is read back from the API.
+    """An edit of a message. Its text is read from the API.
 
-    `version` tells the edits of a message apart; `created` is the time of the event in milliseconds
-    since 1970, None if unknown. `is_direct` is None if the event does not say it.
+    `version` distinguishes the edits of a message; `created` is the time of the event in
+    milliseconds since 1970, None if unknown. `is_direct` is None if the event omits it.
     """
 
     message_id: str
@@ -228,7 +228,7 @@ class LarkEdit(NamedTuple):
 
 
 class LarkRecall(NamedTuple):
-    """A message was recalled: by its sender, or by somebody whom Lark does not name."""
+    """The recall of a message by its sender, or by a person whom Lark does not name."""
 
     message_id: str
     chat_id: str
@@ -329,7 +329,7 @@ class LarkMenuChoice(NamedTuple):
 class SuggestionButton(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The payload of a button that suggests a message. It belongs to one chat and grants nothing.
 
-    `number` tells the buttons of a card apart.
+    `number` distinguishes the buttons of a card.
     """
 
     suggest: str
@@ -393,7 +393,7 @@ class EventEnvelope:
         self.is_click = self.header.event_type == CARD_ACTION_EVENT
 
     def read(self) -> LarkEvent | None:
-        """Return what an event of a chat says, None for other events.
+        """Return the content of an event of a chat, or None if it is another event.
 
         Raises:
             msgspec.DecodeError: It lacks required ids, or is malformed.
@@ -410,7 +410,7 @@ class EventEnvelope:
 
 
 def read_event(payload: bytes | str) -> LarkEvent | None:
-    """Return what an event of a chat says, None for other events.
+    """Return an event of a chat, or None if it is another event.
 
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
@@ -419,9 +419,9 @@ def read_event(payload: bytes | str) -> LarkEvent | None:
 
 
 def open_event(payload: bytes) -> EventEnvelope | None:
-    """Return an event that arrived; None for a malformed one, of which the log tells.
+    """Return a received event, or None if it is malformed, which is logged.
 
-    That one is acknowledged: a second delivery would not differ.
+    A malformed event is acknowledged: a second delivery would not differ.
     """
     try:
         return EventEnvelope(payload)
@@ -484,7 +484,7 @@ def _read_removal(envelope: _Envelope) -> LarkRemoval:
 
 
 def _read_reaction(envelope: _Envelope) -> LarkReaction | None:
-    """Return None for a reaction that rates nothing, and for those of bots."""
+    """Return the rating of a reaction; None if it rates nothing or a bot added it."""
     event = _reaction.decode(envelope.event)
     open_id, emoji = _open_id(event.user_id), event.reaction_type.emoji_type
     rating = rating_of(emoji)
@@ -532,7 +532,7 @@ def _read_suggestion(envelope: _Envelope) -> LarkSuggestion | None:
 
 
 def suggestion_of(click: LarkClick, header: EventHeader) -> LarkSuggestion | None:
-    """Return the suggested message that was chosen; None for other buttons."""
+    """Return the chosen suggested message, or None if another button was clicked."""
     chosen = read_suggestion(
         click.action.value,
         card_id=click.context.open_message_id,
@@ -547,7 +547,7 @@ def suggestion_of(click: LarkClick, header: EventHeader) -> LarkSuggestion | Non
 def read_suggestion(
     value: Any, *, card_id: str, chat_id: str, open_id: str, is_external: bool
 ) -> LarkSuggestion | None:
-    """Return the suggestion of a click; None for other buttons and for a card of another chat."""
+    """Return the suggestion of a click; None if the button or the chat is another one."""
     try:
         button = msgspec.convert(value, SuggestionButton)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Formulas in TeX as plain characters, since Lark shows TeX as it is written."""
+"""Conversion of TeX formulas to plain characters, since Lark shows the TeX source."""
 
 import re
 import unicodedata

@@ -250,7 +250,7 @@ def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
     """Return the lines between code; after nested code they would be indented too far.
 
     The text of an inner list ends where a line is indented less, so each line loses the least
-    indentation so far: what follows a fence never looks like indented code.
+    indentation so far: text after a fence never looks like indented code.
     """
     if not lines:
         return []
@@ -341,7 +341,7 @@ def _mark_text(text: str, document: _Document, *, in_cell: bool = False) -> Mark
 
 
 Edit = tuple[int, int, str]
-"""The start and the end of a part of a text, and what replaces it."""
+"""The start and the end of a part of a text, and its replacement."""
 
 
 def _mark(text: str, spans: Sequence[Edit], pictures: Pictures) -> Marked:
@@ -374,7 +374,7 @@ def _mark(text: str, spans: Sequence[Edit], pictures: Pictures) -> Marked:
 
 
 def _without_overlaps(edits: Sequence[Edit]) -> list[Edit]:
-    """Return the edits without those inside of another one, such as of the target of a picture."""
+    """Return the edits that are not inside another one, such as in the target of a picture."""
     found: list[Edit] = []
     for start, end, replacement in sorted(edits):
         if not found or start >= found[-1][1]:
@@ -440,9 +440,9 @@ def _outside(text: str, spans: Sequence[Edit]) -> list[tuple[int, int]]:
 def _link_edits(
     text: str, spans: Sequence[Edit], pictures: Pictures
 ) -> tuple[list[Edit], list[Edit], list[Edit]]:
-    """Return the edits of links, and those that show pictures and that put words in their place.
+    """Return the edits of links, the edits that show pictures, and the edits that name them.
 
-    Images that are no pictures become links; the targets of misleading links are named.
+    Images that are not in `pictures` become links; the targets of misleading links are shown.
     """
     found, shown, words = list[Edit](), list[Edit](), list[Edit]()
     open_: list[int] = []
@@ -466,7 +466,7 @@ def _link_edits(
 def _picture_edits(
     text: str, opener: int, closer: int, pictures: Pictures
 ) -> tuple[list[Edit], list[Edit]] | None:
-    """Return the edits that show a picture, and those that leave its words; None for others."""
+    """Return the edits that show a picture, and the edits that name it, or None without one."""
     target = _TARGET.match(text, closer + 1) or _BRACKETED_TARGET.match(text, closer + 1)
     if target is None or not pictures or text[opener - 1 : opener] != "!":
         return None

@@ -91,7 +91,7 @@ Rendering = tuple[str, tuple[MessagePart, ...]]
 
 
 class AnswerExtras(NamedTuple):
-    """The parts of an answer besides its text.
+    """The parts of an answer in addition to its text.
 
     `pictures` are the image keys of files of the run by the targets in the text, "" for one that
     Lark does not accept. `buttons` are elements below the text; forms without cards have none.
@@ -343,7 +343,7 @@ _COLORS: dict[RunPhase, str] = {
 
 
 def progress_card(content: RunContent) -> str:
-    """Return the card as JSON. Thoughts are folded, and shortened to what Lark accepts."""
+    """Return the card as JSON. Thoughts are folded, and shortened to Lark's limits."""
     text = content.thoughts.text
     card = _progress_card(content, text)
     while text and byte_length(as_json(card)) > MAX_RICH_BYTES:
@@ -375,7 +375,7 @@ def progress_text(content: RunContent) -> str:
 def file_type(name: str) -> str:
     """Return Lark's type of a file, which selects its icon and preview.
 
-    Audio and video are `stream`: those with a type of their own cannot be sent as files.
+    Audio and video are `stream`, since Lark does not accept their own types as files.
     """
     return _FILE_TYPES.get(PurePath(name).suffix.lower(), "stream")
 

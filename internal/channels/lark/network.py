@@ -1,4 +1,4 @@
-"""How Lark's servers are reached, by which proxy and certificates, and how they name a call."""
+"""Network access to Lark's servers: proxy, certificates, and the log ids of calls."""
 
 import re
 import ssl
@@ -15,17 +15,17 @@ from internal.egress.policy import EgressPolicy
 from internal.egress.proxies import Proxies
 
 KEEPALIVE_SECONDS = 30.0
-"""How long an unused connection for REST stays open."""
+"""Time that an unused connection for REST stays open."""
 _LOG_ID_HEADER = "x-tt-logid"
 _LOG_ID = re.compile(r"[0-9A-Za-z_-]{1,100}")
 
 
 class LarkNetwork(NamedTuple):
-    """The way to Lark's servers, for REST, discovery and the websocket alike.
+    """Network settings for Lark's servers, for REST, discovery and the websocket alike.
 
-    `proxy` is the URL of an HTTP proxy, "" for none. Loopback hosts and those that match `no_proxy`
-    are reached without it. `ca_file` is a PEM file with certificates that are trusted besides those
-    of certifi and of the system.
+    `proxy` is the URL of an HTTP proxy, or "". Loopback hosts and hosts that match `no_proxy` are
+    reached without it. `ca_file` is a PEM file with certificates that are trusted in addition to
+    the certificates of certifi and the system.
     """
 
     proxy: str = ""
@@ -37,7 +37,7 @@ class LarkNetwork(NamedTuple):
         return f"LarkNetwork({_address(self.proxy) if self.proxy else 'direct'})"
 
     def proxy_for(self, url: str) -> str | None:
-        """Return the URL of the proxy for a request, None for none."""
+        """Return the URL of the proxy for a request, or None."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme in {"https", "wss"} else 80)
         return self._proxies.find(parts.scheme, parts.hostname or "", port)
@@ -86,7 +86,7 @@ class LarkNetwork(NamedTuple):
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
+    """Yield an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -104,7 +104,7 @@ def _line(error: BaseException) -> str:
 def read_log_id(headers: Mapping[str, str]) -> str:
     """Return Lark's id of a call from the headers of its response, "" without one.
 
-    `headers` must compare names without regard to case, as those of aiohttp and websockets do.
+    `headers` must compare names case-insensitively, as the headers of aiohttp and websockets do.
     """
     return as_log_id(headers.get(_LOG_ID_HEADER))
 

@@ -1,9 +1,9 @@
-"""Questions as people see them: a card with buttons, a rich text, a text. Pure.
+"""Rendering of questions as a card with buttons, a rich text, or a text. Pure.
 
-The card of an open question says each thing once: what is asked, the exact text, the risk and the
-buttons; the rest is folded. A settled one is a line with the decision and who made it, which opens
-to what was asked. Times on cards are in the time zone of each reader; texts, which cannot do that,
-name the time that is left.
+The card of an open question shows each part once: the question, the exact text, the risk and the
+buttons; the rest is folded. A settled one is a line with the decision and its author, which expands
+to the question. Times on cards are in the time zone of each reader; texts, which cannot do that,
+state the remaining time.
 """
 
 import hashlib
@@ -67,8 +67,8 @@ _SUMMARY_CHARS = 100
 _MAX_NAME, _MAX_TASK = 60, 300
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _FACE_LINES, _FACE_CHARS, _FACE_CALLS = 12, 600, 4
-"""What the face of a card shows of the exact texts, together, and of how many calls: a phone shows
-that without scrolling."""
+"""Limits of the exact texts on the face of a card, together, and of the calls: a phone shows that
+without scrolling."""
 _MIN_FACE_LINES, _MIN_FACE_CHARS = 3, 150
 _MAX_LINE, _MAX_SAID = 100, 60
 _MARK_PREFIX, _MARK_DIGITS = "question_", 11
@@ -114,7 +114,7 @@ class TextBudget:
         self.cut = False
 
     def for_face(self, count: int) -> "TextBudget":
-        """Return the budget of each of so many texts on the face of a card."""
+        """Return the budget of each of this many texts on the face of a card."""
         lines = max(_MIN_FACE_LINES, _FACE_LINES // count)
         length = min(self._max_length, max(_MIN_FACE_CHARS, _FACE_CHARS // count))
         return TextBudget(length, self._phrases, lines=lines)
@@ -251,7 +251,7 @@ def _card(
 def _settled_card(
     record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
 ) -> dict[str, Any]:
-    """Return a line with the decision, which opens to what was asked."""
+    """Return a line with the decision, which expands to the question."""
     title = {"tag": "markdown", "content": _settled_line(record, phrases, app_id)}
     blocks = _content_blocks(record, phrases, app_id, budget, on_card=True)
     elements = [_element(block) for block in blocks]
@@ -262,7 +262,7 @@ def _settled_card(
 
 
 def _settled_line(record: QuestionRecord, phrases: ChatPhrases, app_id: str) -> str:
-    """Return the decision, what it was about and who made it, as Markdown of one line."""
+    """Return the decision, its subject and its author as one line of Markdown."""
     question, answer = record.question, _personal_answer(record)
     outcome, color = describe_outcome(record, phrases)
     who = "" if answer is None else _mention(answer, app_id, phrases)
@@ -298,7 +298,7 @@ def card_mark(question_id: str) -> str:
 
 
 def is_question_card(card: Mapping[str, Any]) -> bool:
-    """Return True for a card that asks a question or says how it was settled."""
+    """Return True for a card with a question or its outcome."""
     body = card.get("body")
     elements = body.get("elements") if isinstance(body, dict) else None
     first = elements[0] if isinstance(elements, list) and elements else None
@@ -327,7 +327,7 @@ def _local_time(instant: str) -> str:
 
 
 def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
-    """Return what is asked, or how it was settled, in one line."""
+    """Return the question or its outcome in one line."""
     question = record.question
     if record.status != "open":
         asked = describe_outcome(record, phrases).text
@@ -376,7 +376,7 @@ def _call_title(call: ApprovalItem, phrases: ChatPhrases) -> str:
 def _open_blocks(
     record: QuestionRecord, phrases: ChatPhrases, budget: TextBudget
 ) -> tuple[list[ContentBlock], list[ContentBlock]]:
-    """Return what an open card shows of a question on its face, and what it folds."""
+    """Return the visible blocks and the folded blocks of an open card."""
     if record.question.kind != "approval":
         return _subject_blocks(record, phrases, budget), []
     calls, face, folded = record.question.calls, list[ContentBlock](), list[ContentBlock]()
@@ -403,7 +403,7 @@ def _open_blocks(
 def _face_blocks(
     call: ApprovalItem, mark: str, phrases: ChatPhrases, budget: TextBudget
 ) -> list[ContentBlock]:
-    """Return the exact text of a call and its risk, with what it does if there are several."""
+    """Return the exact text of a call and its risk, with its action if there are several."""
     exact = ContentBlock("code", budget.fit(call.what))
     if call.diff:
         exact = ContentBlock("diff", budget.fit(_without_names(call.diff, call.subject)))
@@ -447,7 +447,7 @@ def _call_remark(call: ApprovalItem, mark: str, phrases: ChatPhrases) -> str:
 
 
 def _named_tool(call: ApprovalItem, phrases: ChatPhrases) -> str:
-    """Return what a tool does and its name; the text of a call names a tool of an MCP server."""
+    """Return the action and the name of a tool; the text of a call names an MCP server's tool."""
     does = phrases.tool(call.tool, call.title)
     return does if is_mcp(call.tool) else f"{does} ({truncate_line(call.tool, 60)})"
 
@@ -563,7 +563,7 @@ def _decision_blocks(
 
 
 def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
-    """Return what a copy for a person of another chat says about the task."""
+    """Return the line about the task in a copy for a person of another chat."""
     if not isinstance(reach, CopyFor):
         return []
     asker = truncate_line(reach.asker, _MAX_NAME) or phrases("asked_somebody")
@@ -574,10 +574,11 @@ def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
 def _elsewhere_blocks(
     record: QuestionRecord, phrases: ChatPhrases, reach: AskedElsewhere, *, when: str = ""
 ) -> tuple[list[ContentBlock], list[ContentBlock]]:
-    """Return who can answer a question that nobody in its chat may answer, and how to become one.
+    """Return the blocks of a question that nobody in its chat may answer.
 
-    If nobody else is asked, it is left to the owner, on the web page. `when` is the Markdown of the
-    time until which it is open, "" for a text.
+    They name the people who can answer, and the way to become one of them. If nobody else is asked,
+    the owner answers on the web page. `when` is the Markdown of the time until which it is open, ""
+    in a text.
     """
     asked = len(record.question.recipients)
     audience, found = record.audience if asked else "owner", list[ContentBlock]()

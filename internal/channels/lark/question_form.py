@@ -19,7 +19,7 @@ from internal.i18n.chat import ChatPhrases
 ActionName = Literal[
     "approve", "session", "rule", "reject", "because", "each", "choose", "say", "edit", "change"
 ]
-"""What a button does.
+"""Actions of buttons.
 
 Approve once, in this session or by a rule; reject, or with a reason; decide call by call; choose an
 option; reply with text and options; approve an edited plan; save an edited plan for another review.
@@ -172,7 +172,7 @@ _SUBMITS = frozenset[ActionName]({"because", "each", "say", "edit", "change"})
 
 
 class InvalidAnswer(NamedTuple):
-    """The input is not an answer; `phrase` is the key of the message that says why."""
+    """The input is not an answer; `phrase` is the key of the message with the reason."""
 
     phrase: str
 
@@ -376,7 +376,7 @@ def _approval_controls(question: Question, phrases: ChatPhrases) -> AnswerContro
 
 
 def _always_label(question: Question, rules: Iterable[str], phrases: ChatPhrases) -> str:
-    """Return what rules allow, without what the card shows already."""
+    """Return the label for an answer with rules, which omits rules that the card already shows."""
     first = question.calls[0]
     if len(question.calls) == 1 and describe_rules(rules) in {first.what, first.subject}:
         return phrases("asked_yes_rule_this")

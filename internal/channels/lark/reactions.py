@@ -16,5 +16,5 @@ _RATINGS: dict[str, Rating] = {
 
 
 def rating_of(emoji: str) -> Rating | None:
-    """Return the rating that an emoji type stands for; None for most of them."""
+    """Return the rating that an emoji type stands for, or None."""
     return _RATINGS.get(emoji.lower())

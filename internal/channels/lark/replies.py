@@ -105,14 +105,14 @@ class _ListedMessage(msgspec.Struct):
 
 
 class _Attempt:
-    """An attempt to send a post: what is known to be refused, and what has been shown."""
+    """An attempt to send a post: the known refusals, and the parts already shown."""
 
     def __init__(self, post: ChatPost, key: str, refusals: Refusals) -> None:
         self.post, self.key, self.refusals = post, key, refusals
         self.image_keys: set[str] = set()
 
     def note(self, part: MessagePart, code: int) -> None:
-        """Leave out what Lark refused from the following forms."""
+        """Omit the refused part from the following forms."""
         self.refusals = self.refusals.with_refused(part, code)
 
 
@@ -129,9 +129,9 @@ class ReplySender:
     ) -> SentPost:
         """Send a post and return its first message.
 
-        A form that Lark rejects is followed by a simpler one; the error says which, and the chat's
-        next posts begin with it. A form with unknown outcome is not: Lark recognizes the repeated
-        call by its uuid. The first `simplicity` forms are left out. The first part replaces
+        A form that Lark rejects is followed by a simpler one, which the error determines; the
+        chat's next posts begin with it. A form with unknown outcome is not: Lark recognizes a
+        repeated call by its uuid. The first `simplicity` forms are omitted. The first part replaces
         `post.replaces`.
 
         Raises:
@@ -186,9 +186,9 @@ class ReplySender:
         known: Container[str],
         simplicity: int,
     ) -> SentPost | None:
-        """Return the first message of a reply that was sent since then, None for none.
+        """Return the first message of a reply that was sent since then, or None.
 
-        `known` are ids of other replies. A reply of which messages are missing was not sent.
+        `known` are ids of other replies. A reply with missing messages counts as not sent.
 
         Raises:
             TransportRejected: the chat may not be read, or is only known by its person.
@@ -369,7 +369,7 @@ class ReplySender:
         return str(message.get("root_id") or "") if message.get("thread_id") else ""
 
     async def _replace(self, message_id: str, part: MessagePart) -> bool:
-        """Replace a message; False if it cannot be updated any more.
+        """Replace a message; False if it can no longer be updated.
 
         Raises:
             LarkRejected: the content is rejected.

@@ -1,4 +1,4 @@
-"""The buttons below the reply of a run, and what they say when they are pressed."""
+"""The buttons below the reply of a run, and their callback values."""
 
 import msgspec
 

@@ -1,10 +1,9 @@
-"""Watches for a connection that answers pings but brings no events.
+"""Watches for a connection that answers pings but delivers no events.
 
-Such a line looks alive from this side. Whether Lark has messages that it did not deliver is looked
-up in the histories of chats: after each opening of the connection, and when it has been silent for
-longer than is usual. Then the connection is replaced, and the missed messages are stored like
-delivered ones. The inbox knows every message by its id, so none is taken twice, also when a process
-ends in the middle of a look-up.
+Such a connection looks healthy to the client. Undelivered messages are looked up in the histories
+of chats after each opening of the connection, and when it has been silent for longer than usual.
+Then the connection is replaced, and the missed messages are stored like delivered ones. The inbox
+identifies messages by id, so none is stored twice, even if a process ends during a look-up.
 """
 
 import asyncio
@@ -43,9 +42,9 @@ class SilenceTimes(NamedTuple):
     A silent connection is checked after `first`, then after delays that double up to `longest`, in
     chats whose silence is `factor` times the usual one. Messages younger than `grace` may still
     arrive. Complete look-ups are at least `between` apart and begin `overlap` before the last
-    known time, since the clock of Lark is another one, but at most `lookback` ago. A failed one is
-    repeated after `retry`, one without the scope after `refused`. What was found is told for
-    `told`. That nothing is missing is stored every `mark`.
+    known time, since the clock of Lark differs, but at most `lookback` ago. A failed one is
+    repeated after `retry`, one without the scope after `refused`. Findings are reported for `told`.
+    The time up to which no message is missing is stored every `mark`.
     """
 
     first: float = 300.0
@@ -95,7 +94,7 @@ class SilenceWatch:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what was found, and about histories that cannot be read."""
+        """Sentences about found messages and about histories that cannot be read."""
         scopes = [
             f"missed messages of {_CHATS[kind]} cannot be looked up: the scope {_SCOPES[kind]} is"
             " missing"
@@ -136,7 +135,7 @@ class SilenceWatch:
                     await self._woken.wait()
 
     async def _look(self, received: ReceivedMessages, on_message: OnMessage) -> float:
-        """Do what is due; return after how many seconds to look again."""
+        """Run the checks that are due; return the seconds until the next check."""
         line, now = self._connection.activity, self._clock.monotonic()
         if self._connection.state.status != "connected":
             return self._times.longest  # its opening wakes
@@ -165,7 +164,7 @@ class SilenceWatch:
             self._marked = now
 
     async def _look_up_all(self, received: ReceivedMessages, on_message: OnMessage) -> None:
-        """Store what is missing in all places, then that nothing is."""
+        """Store the missing messages of all places, then the time up to which none are missing."""
         started, checked = self._clock.now(), await received.get_checked()
         if checked is None:  # what was written before the first connection is not for the bot
             await received.save_checked(started)
@@ -253,7 +252,7 @@ class SilenceWatch:
         *,
         pages: int | None = None,
     ) -> MissedMessages | None:
-        """Return what is missing in a place, None if it cannot be read.
+        """Return the missing messages of a place, or None if it cannot be read.
 
         Raises:
             LarkUnavailable: it cannot be read for now.

@@ -41,7 +41,7 @@ CHANNEL: Final = "mcp"
 MAX_ANSWER_CHARACTERS = 50_000
 MAX_FILES = 50
 PROGRESS_SECONDS = 5.0
-"""How often a client that waits is told so."""
+"""Interval between progress notifications to a waiting client."""
 MAX_OPEN_QUESTIONS = 50
 
 ASK_PROMPT = (
@@ -59,7 +59,7 @@ async def _report_to_nobody(_seconds: float, _total: float) -> None:
 
 
 class McpToolCall(msgspec.Struct, frozen=True):
-    """The caller of a tool and what the tool uses.
+    """The caller of a tool and the dependencies of the tool.
 
     Attributes:
         origin: The address of this gateway for the client, such as `http://127.0.0.1:8420`.
@@ -180,7 +180,7 @@ class McpTool(msgspec.Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """What the tool does, for the client's model."""
+        """Description of the tool for the client's model."""
         return " ".join((self.arguments.__doc__ or "").split())
 
 

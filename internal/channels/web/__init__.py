@@ -1,6 +1,6 @@
 """The web channel: the HTTP API, the event streams and the page, served by uvicorn.
 
-Reading order: `services` (what the channel depends on), `server`, `app`, `middleware`, `auth`,
+Reading order: `services` (dependencies of the channel), `server`, `app`, `middleware`, `auth`,
 `endpoints`, `routes`, `requests`, `schemas`, `errors`, `downloads`, `openapi`, `event_streams`,
 `sse`, `http_protocol`, `static_page`.
 """

@@ -72,7 +72,7 @@ def _public_path_predicate(endpoints: Iterable[Endpoint]) -> Callable[[str], boo
 
 
 class UnknownPath:
-    """A path without endpoints. Below `/v1`, the error names those of OpenAI's API that exist."""
+    """A path without endpoints. Below `/v1`, the error names the available OpenAI endpoints."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._of_openai = [

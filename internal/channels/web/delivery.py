@@ -57,7 +57,7 @@ class Delivery:
         self._stops = _stops_on_disconnect(request)
         self._exit = ExitStack()
         self.repeatable: RepeatableRequest | None = None
-        """How the request is recognised when it is sent again; None if it has a key."""
+        """Identification of a repeated request; None if it has a key."""
         if is_repeatable:
             self.repeatable = self._repeatable()
 
@@ -70,19 +70,19 @@ class Delivery:
         self._exit.close()
 
     async def joined(self) -> Submitted | None:
-        """Return the run that the request joins because it is sent again, None for no run."""
+        """Return the run that a repeated request joins, or None."""
         repeated = self._request.services.gateway.repeated_requests
         return await repeated.find(self.repeatable, self._request.principal)
 
     async def settled_run(self, submitted: Submitted, wait: Coroutine[Any, Any, Run]) -> Run:
-        """Wait for a run, and return it as it is then.
+        """Wait for a run, and return its state then.
 
         Args:
             submitted: the run.
             wait: returns the run once it is settled, or the client has waited long enough.
 
         Raises:
-            ClientDisconnected: the client has left before.
+            ClientDisconnected: the client has left before the run settled.
         """
         try:
             with self._waiting(submitted.run_id):
@@ -120,7 +120,7 @@ class Delivery:
         await (self.mark_read(submitted) if is_read else self._leave(submitted))
 
     async def mark_read(self, submitted: Submitted) -> None:
-        """Take note that the client gets the answer of a run, also that of one that goes on."""
+        """Record that the client gets the answer of a run, even if the run continues."""
         request = self._request
         repeated = request.services.gateway.repeated_requests
         # without it a repetition gets this answer once more
@@ -173,9 +173,9 @@ class _StreamedAnswer(StreamingResponse):
 
 @contextmanager
 def errors_of_created_run(headers: Mapping[str, str] | None = None) -> Generator[None]:
-    """Let the errors of a block tell client libraries that the run exists: they must not repeat it.
+    """Mark errors of a block so that client libraries do not repeat a request with a created run.
 
-    What is worth repeating says nothing, since a repetition joins the run.
+    Errors worth repeating are not marked, since a repeated request joins the run.
 
     Args:
         headers: further headers of the errors.

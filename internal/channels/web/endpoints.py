@@ -84,18 +84,18 @@ class StreamRequest(msgspec.Struct, frozen=True):
 
 
 HandlerResult = msgspec.Struct | Response | StreamRequest | None
-"""What a handler returns: a JSON body, a complete response, a stream, or nothing (204)."""
+"""Result of a handler: a JSON body, a complete response, a stream, or nothing (204)."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
     """An entry of the route table.
 
     Attributes:
-        errors: The statuses of its own errors; those of all endpoints are in `openapi`.
-        public_reply: What clients without authentication get instead of `reply`.
+        errors: The statuses of its own errors; `openapi` has the statuses of all endpoints.
+        public_reply: The reply to clients without authentication, instead of `reply`.
         max_body_bytes: A larger body is rejected unread; `server.max_body_bytes` if that is less.
         streams_body: The body is of any media type; the handler reads it as an iterator of bytes,
-            of which `max_body_bytes` alone limits the number.
+            whose total is limited only by `max_body_bytes`.
         max_wait_seconds: How long the handler may wait in addition to the time of a request.
         public: The endpoint does not require authentication.
         takes_slashes: The parameter at the end of the path may contain slashes.

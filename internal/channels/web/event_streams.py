@@ -51,7 +51,7 @@ class StreamTransport(Protocol):
 
     @property
     def writer(self) -> LiveWriter | None:
-        """What takes a chunk without waiting; None if that is not possible."""
+        """Writer that accepts a chunk without waiting; None if that is not possible."""
         ...
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
@@ -78,7 +78,7 @@ class AsgiTransport:
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
-        """Do nothing: nothing was possible without waiting before."""
+        """Do nothing: writes without waiting were never possible."""
 
 
 class OpenStream:
@@ -121,7 +121,7 @@ class OpenStream:
         return not self._ended and self._transport.writer is not None
 
     def start_live(self, leave: Callable[[], None]) -> LiveWriter:
-        """Return what live events are written to until `leave` is called."""
+        """Return the writer of live events, valid until `leave` is called."""
         writer = self._transport.writer
         if writer is None:
             raise RuntimeError("The stream is not ready for live events.")
@@ -130,7 +130,7 @@ class OpenStream:
         return writer
 
     def stop_live(self) -> None:
-        """Record what was written since `start_live`."""
+        """Record the events written since `start_live`."""
         self._leave_live = None
         self._transport.on_unready(None)
         self._note(self.encoder)

@@ -23,7 +23,7 @@ from internal.channels.web.middleware import NOTE_LOGIN_KEY, SECURITY_HEADERS
 
 MAX_HEAD_BYTES = 65_536
 MAX_WITHOUT_LOGIN = 256
-"""How many connections without a login are open at once."""
+"""Maximum number of open connections without a login."""
 _RESERVED_DESCRIPTORS = 512
 
 
@@ -38,10 +38,10 @@ def max_connections() -> int:
 
 
 class OpenConnections(ServerState):
-    """All connections, with those that have no login in the order in which they were opened.
+    """All connections; connections without a login are kept in order of opening.
 
-    When there are too many, the oldest of these is closed, of those first that nothing was
-    requested from. A new connection is one of them.
+    When there are too many, the oldest connection without a login is closed, preferably one
+    that is not answering a request. A new connection has no login.
     """
 
     def __init__(self, most: int = sys.maxsize) -> None:
@@ -114,7 +114,7 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def writer(self) -> LiveWriter | None:
-        """What takes a chunk without waiting.
+        """Writer that accepts a chunk without waiting.
 
         None if the client has not read the last one, or the connection is closed.
         """
@@ -139,7 +139,7 @@ class HttpConnection(HttpToolsProtocol):
         self._open.add_without_login(self)
 
     def note_login(self, is_logged_in: bool, /) -> None:
-        """Record whether the last request had credentials: a proxy sends those of many people."""
+        """Record whether the last request had credentials; a proxy forwards many people's."""
         self._open.forget(self)
         if not is_logged_in:
             self._open.add_without_login(self)
@@ -188,7 +188,7 @@ class HttpConnection(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Read a request that offered another protocol as one of HTTP/1.1.
 
-        The parser has read its head only: what follows would be of the other protocol.
+        The parser has read only its head: later data would belong to the other protocol.
         """
         error = sys.exception()
         if not self._is_offer or not isinstance(error, httptools.HttpParserUpgrade):

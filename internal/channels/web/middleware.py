@@ -85,7 +85,7 @@ class RequestMiddleware:
     def __init__(
         self, services: WebServices, app: ASGIApp, *, is_public: Callable[[str], bool]
     ) -> None:
-        """Args: is_public tells whether a path can be requested without authentication."""
+        """Args: is_public returns whether a path can be requested without authentication."""
         settings = services.settings
         self._app = app
         self._is_public = is_public
@@ -141,7 +141,7 @@ class RequestMiddleware:
         await self._app(context.scope, receive, sender)
 
     def _preflight(self, context: RequestContext) -> Response:
-        """Return the response that allows a page of an allowed origin what it asks for.
+        """Return the preflight response for a page of an allowed origin.
 
         Raises:
             HttpError: the origin is not allowed, or the page asks for the login of this page.
@@ -187,10 +187,10 @@ class RequestMiddleware:
 
 
 class RequestBody:
-    """Receives a request, and discards what was not read of its body.
+    """Receives a request, and discards the unread part of its body.
 
-    A client that still sends its body when the refusal comes may not see it: one that the server
-    closes the connection of, or one behind Caddy, which gives up the response for the request.
+    A client that is still sending its body when a refusal arrives may miss the refusal: because
+    the server closes the connection, or because Caddy drops the response in favour of the request.
     """
 
     def __init__(self, context: RequestContext, receive: Receive) -> None:
@@ -231,7 +231,7 @@ class ResponseSender:
     """Sends a response with the common headers.
 
     Attributes:
-        send: The `send` of the server, for what follows the response head.
+        send: The `send` of the server, for the messages after the response head.
         status: The status that was sent; 0 before the response has started.
     """
 

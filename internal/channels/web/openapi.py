@@ -63,7 +63,7 @@ def document(endpoints: Sequence[Endpoint], version: str) -> Schema:
 
 
 def _allow_nulls(components: Schema, bodies: Sequence[str]) -> None:
-    """Let members of request bodies be null where they may be absent, as the server does."""
+    """Allow null for optional members of request bodies, as the server does."""
     waiting, seen = list(bodies), set[str]()
     while waiting:
         name = waiting.pop()

@@ -73,13 +73,13 @@ def cookie_name(origin: str) -> str:
 
 
 class PublicPath:
-    """Serves an application below a path as well: for proxies that do not remove it.
+    """Serves an application also below a path, for proxies that do not remove the path.
 
-    The page asks for everything below this path, also where there is no proxy.
+    The page sends all requests below this path, also without a proxy.
 
     Args:
         app: the application.
-        path: such as `/larkspur`; "" for none.
+        path: such as `/larkspur`, or "".
     """
 
     def __init__(self, app: ASGIApp, path: str) -> None:

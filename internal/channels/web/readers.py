@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 
 class AnswerReaders:
-    """Counts clients by the names of what they wait for, such as the id of a run."""
+    """Counts waiting clients by name, such as the id of the run they wait for."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], bool]]] = {}
 
     def count(self, name: str) -> int:
-        """Return how many clients wait for what has this name."""
+        """Return the number of clients that wait under this name."""
         return sum(not has_left() for has_left in self._waiting.get(name, ()))
 
     @contextmanager

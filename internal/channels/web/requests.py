@@ -49,7 +49,7 @@ class RequestContext(msgspec.Struct):
 
     @property
     def is_preflight(self) -> bool:
-        """Whether a browser asks for a page of another origin what the page may send."""
+        """True for the preflight request of a browser for a page of another origin."""
         return self.method == "OPTIONS" and bool(self.headers(b"access-control-request-method"))
 
     def require_principal(self) -> Principal:
@@ -100,7 +100,7 @@ def stream_body(
 ) -> AsyncGenerator[bytes]:
     """Return the pieces of a request body of any media type.
 
-    The reader counts them: it has to discard what it stored of a body that is too large.
+    The reader counts the bytes: it has to discard the stored part of a body that is too large.
 
     Raises:
         HttpError: The announced length is too large, or, while the body is read, nothing arrives

@@ -40,7 +40,7 @@ from internal.channels.web.services import HealthStatus
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 _SPACE = r"[\s\x1c-\x1f\x85]"
-"""What Python strips; `\\s` of a JSON schema leaves some of it out."""
+"""Blanks that Python strips; `\\s` of a JSON schema omits some of them."""
 _INSTRUCTION = {"minLength": 1, "maxLength": MAX_INSTRUCTION_CHARACTERS}
 OwnCommands = Annotated[tuple[OwnCommand, ...], Meta(max_length=MAX_OWN_COMMANDS)]
 Instruction = Annotated[
@@ -59,7 +59,7 @@ EventId = Annotated[str, Meta(pattern=f"^[0-9a-z]{{1,16}}-[0-9]{{1,18}}{_END}")]
 BeforeEvent = Annotated[str, Meta(pattern=f"^(end|[0-9a-z]{{1,16}}-[0-9]{{1,18}}){_END}")]
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 Data = Annotated[bytes, Meta(extra_json_schema={"format": "byte", "pattern": _BASE64})]
-"""Decoded by msgspec, which refuses what the pattern in the schema does not match."""
+"""Decoded by msgspec, which rejects text that does not match the pattern in the schema."""
 Title = Annotated[str, Meta(pattern=rf"[^{_SPACE[1:-1]}]", max_length=200)]
 Flag = Literal["true", "false"]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -585,9 +585,9 @@ def _session_values(session: Session) -> tuple[Any, ...]:
 
 
 def message_view(row: StoredMessage) -> MessageView:
-    """Return the view of a message, without thinking and without what only a provider reads.
+    """Return the view of a message, without thinking and provider-specific parts.
 
-    Commands that a person ran before it are parts of their own.
+    Commands that a person ran before it are separate parts.
     """
     message = row.message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]

@@ -23,9 +23,9 @@ from internal.normal_forms.addresses import is_loopback
 from internal.settings.server import ServerSettings
 
 GRACE_SECONDS = 3.0
-"""How long a stop waits for clients to read their responses."""
+"""Longest wait of a stop for clients to read their responses."""
 _BACKLOG = 256
-"""How many connections can be accepted before the first of them is counted."""
+"""Number of connections that can be accepted before the first of them is counted."""
 
 
 class Address(NamedTuple):

@@ -164,7 +164,7 @@ class LarkApp(NamedTuple):
 
 
 class ModelAccess(NamedTuple):
-    """A key, an address and a model as they were entered; "" stands for those that are set."""
+    """A key, an address and a model as entered; "" stands for the configured value."""
 
     key: str = ""
     base_url: str = ""

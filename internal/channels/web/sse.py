@@ -113,7 +113,7 @@ class FrameRenderer:
         return rendered
 
     def _chunks(self, shown: Iterable[StreamItem]) -> Generator[bytes]:
-        """Encode what only one client reads, mostly: frames are not kept, and copied once."""
+        """Encode items that usually only one client reads: frames are not cached, copied once."""
         frames: list[bytes] = []
         size = 0
         for item in shown:
@@ -170,7 +170,7 @@ class LiveFrames:
 
 @cache
 def _event_line(event: str) -> bytes:
-    """Return what stands between the id and the data of an event."""
+    """Return the line between the id and the data of an event."""
     return b"\nevent: %s\ndata: " % event.encode()
 
 

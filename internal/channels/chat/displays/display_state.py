@@ -1,4 +1,4 @@
-"""What is stored of a run's display, and where the reply of the run belongs."""
+"""Stored state of a run's display, and the place of the run's reply."""
 
 import msgspec
 
@@ -13,16 +13,16 @@ GIVE_UP_SECONDS = 24 * 3600.0
 
 
 class DisplayState(msgspec.Struct):
-    """What was displayed; stored with the lease. Times are seconds since the epoch.
+    """The displayed state, stored with the lease. Times are seconds since the epoch.
 
     `reacting` and `sending` are stored before their calls. If they are set without an id, the call
-    is repeated, which returns the id of what exists. `unknown_until` is stored before an update and
-    restored when its outcome is known. `lost`: the message cannot be updated any more. `resting`:
-    the run waits for a person. `asked`: it has waited, and its question is below the message.
-    `part` counts the messages before this one, which are above a question; `retired` are those of
-    them that are not removed yet. After the run has ended, its progress is not written any more and
-    `reply_place` is the message that the reply replaces, "" for none. `failures` counts failed
-    attempts, since `failing_since`, to show the last state and to remove the reaction.
+    is repeated and returns the id of the existing object. `unknown_until` is stored before an
+    update and restored when its outcome is known. `lost`: the message can no longer be updated.
+    `resting`: the run waits for a person. `asked`: it has waited, and its question is below the
+    message. `part` counts the messages before this one, which are above a question; `retired` are
+    the ones not yet removed. After the run has ended, its progress is no longer written and
+    `reply_place` is the message that the reply replaces, or "". `failures` counts failed attempts,
+    since `failing_since`, to show the last state and to remove the reaction.
     """
 
     reacting: bool = False

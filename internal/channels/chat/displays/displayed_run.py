@@ -40,19 +40,19 @@ MIN_DISPLAYED_SECONDS = 2.0
 _OUTPUT = frozenset({Partial.name, ToolProgress.name})
 UPDATE_INTERVAL_SECONDS = 1.0
 OUTPUT_INTERVAL_SECONDS = 5.0
-"""How often what a call reports is shown."""
+"""Interval between displayed reports of a call."""
 SETTLE_SECONDS = 1.0
 """The reply waits at most so long for the outcome of the last update."""
 PLACE_SECONDS = 30.0
-"""How often the place of a queued run is read."""
+"""Interval between reads of the place of a queued run."""
 PENDING_REPLY_SECONDS = 20.0
-"""How often a display checks whether another process has sent the reply."""
+"""Interval between checks whether another process has sent the reply."""
 
 
 class DisplayedRun:
     """A reaction while the run works, and one message with its progress.
 
-    `isolated`: commands run isolated, which the message says.
+    `isolated`: commands run isolated, which the message shows.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class DisplayedRun:
         await self._save(0.0)
 
     async def _attempt_finish(self) -> float | None:
-        """Do what is left; return the seconds until the next attempt, None if there is none."""
+        """Finish the display; return the seconds until the next attempt, None without one."""
         state, wait = self._state, 0.0
         is_complete = await self._remove_reaction()
         is_complete = await self._remove_retired() and is_complete
@@ -231,7 +231,7 @@ class DisplayedRun:
             self._note_change()
 
     def _apply_output(self, record: EventRecord) -> None:
-        """Show what a call reports, not each of its reports: messages take few edits."""
+        """Show the latest report of a call, not every report: messages allow few edits."""
         now = self._clock.monotonic()
         if self._progress.apply_output(record.json) and now >= self._output_due:
             self._output_due = now + OUTPUT_INTERVAL_SECONDS
@@ -278,7 +278,7 @@ class DisplayedRun:
         return max(MIN_DISPLAYED_SECONDS - self._age(), UPDATE_INTERVAL_SECONDS)
 
     def _must_move(self) -> bool:
-        """Return True if the message is above a question that is answered, and the run goes on."""
+        """Return True if the message is above an answered question, and the run continues."""
         is_answered = self._state.asked and not self._subtasks.is_asking
         goes_on = bool(self._started_at) and self._age() >= MIN_DISPLAYED_SECONDS
         return is_answered and goes_on and bool(self._state.message) and not self._idle.is_set()
@@ -374,7 +374,7 @@ class DisplayedRun:
         return True
 
     async def _remove(self, message_id: str, instead: RunContent) -> bool:
-        """Remove a message or, if that is refused, say in it what became of it."""
+        """Remove a message or, if that is refused, replace it with a note."""
         try:
             await self._begin_call()
             await self._transport.remove(message_id)
@@ -409,7 +409,7 @@ class DisplayedRun:
     async def _add_reaction(self) -> None:
         """Add the reaction if the run still works after a second.
 
-        If it is cancelled, the reaction may exist; `reacting` says so.
+        If it is cancelled, the reaction may exist, which `reacting` records.
         """
         is_off = not self._settings.working_emoji(self._origin.message_id)
         if is_off or self._state.reaction:
@@ -456,7 +456,7 @@ class DisplayedRun:
             raise TransportUnavailable("another process displays the run")
 
     async def _save(self, lease: float = LEASE_SECONDS) -> bool:
-        """Store what was displayed and renew the lease; False if another process holds it."""
+        """Store the display state and renew the lease; False if another process holds it."""
         stored = self._stored()
         self._saved, self._saved_at = stored.state, self._clock.monotonic()
         return await self._gateway.run_displays.save(stored, self._holder, lease)

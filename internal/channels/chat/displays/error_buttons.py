@@ -12,7 +12,7 @@ _AGAIN: Commands = ("again",)
 _NEW: Commands = ("new",)
 
 COMMANDS: Mapping[str, Commands] = {
-    # a limit or a restart: what was done so far is kept
+    # a limit or a restart: the work so far is kept
     "max_iterations": _CONTINUE,
     "max_output": _CONTINUE,
     "timeout": _CONTINUE,
@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Commands] = {
     "model_answer_filtered": (),
     "model_repeats": (),
 }
-"""The commands of the buttons. A code that is not listed has those of the stop reason."""
+"""The commands of the buttons. Unlisted codes get the commands of the stop reason."""
 
 
 def error_buttons(

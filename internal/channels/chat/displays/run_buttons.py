@@ -46,7 +46,7 @@ class RunButtonHandler:
         self._clock, self._on_run = clock, on_run
 
     async def handle(self, action: RunAction) -> ActionResult:
-        """Do what a button says, if its run belongs to the chat and the user may control it.
+        """Execute a button's action if its run belongs to the chat and the user may control it.
 
         Raises:
             StoreError: nothing was stored.

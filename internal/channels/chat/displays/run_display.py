@@ -1,12 +1,12 @@
 """Display runs in their chats: a reaction while a run works, and one message with its progress.
 
 A new run is displayed after a second, or as soon as it has something to show; a run that ends
-before has no display, and nothing is stored of it.
+earlier has no display and no stored display state.
 
 Each display has one writer: the process that holds its lease. A run that waits for a person is not
 held; it is displayed again when it continues. When a run ends, its writer stops and stores whether
-the reply replaces the message. What is left then (the reaction, the last state of a message that is
-not replaced) is repeated for a day until it succeeds, after a restart as well.
+the reply replaces the message. The remaining updates (removing the reaction, showing the last state
+of a message that is not replaced) are retried for a day, also after a restart.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ SWEEP_SECONDS = 5.0
 HAND_OVER_SECONDS = 20.0
 """The reply waits at most so long for the process that displays the run; longer than a lease."""
 STOP_SECONDS = 3.0
-"""How long a process that stops waits for the outcomes of its updates, of its five seconds."""
+"""Part of the five seconds of a stop that a process waits for the outcomes of its updates."""
 MAX_REPLACE_ATTEMPTS = 2
 """A reply that could not replace the message so often is sent as a new one."""
 HAND_OVER_CHECK_SECONDS = 0.2
@@ -144,7 +144,7 @@ class RunDisplayLoop:
             self._start(run_id)
 
     def _start(self, run_id: RunId, waited: float = 0.0) -> None:
-        """Display a run that was followed so many seconds ago."""
+        """Display a run that was followed this many seconds ago."""
         if self._tasks is not None and run_id not in self._shown:
             self._resting.discard(run_id)
             self._shown[run_id] = None
@@ -184,9 +184,9 @@ class RunDisplayLoop:
         self._quick[run_id] = True
 
     async def find_reply_place(self, pending: PendingMessage) -> str:
-        """Return the message that a reply replaces, "" for none.
+        """Return the message that a reply replaces, or "".
 
-        Progress of its run is not written any more: no earlier update can replace the reply.
+        Progress of its run is no longer written: no earlier update can replace the reply.
         """
         run_id = RunId(pending.outgoing.run_id)
         if pending.outgoing.key != reply_key(run_id) or pending.attempts >= MAX_REPLACE_ATTEMPTS:

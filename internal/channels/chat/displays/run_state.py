@@ -48,7 +48,7 @@ _PHASES: dict[str, RunPhase] = {
 }
 _ENDED: frozenset[RunPhase] = frozenset({"done", "incomplete", "failed", "cancelled"})
 _ANY = RunMessages("en")
-"""The catalogue of one language, for what all of them agree on."""
+"""The catalogue of one language, for values that are equal in all languages."""
 _STEP_MARKS = {
     "pending": "☐",
     "in_progress": "▶",
@@ -149,7 +149,7 @@ def _tool_state(payload: _Payload) -> _ToolState:
 
 
 def _describe_step(step: PlanStep, phrases: ChatPhrases, *, is_over: bool) -> str:
-    """Return the line of a step; one that nobody reported has another mark after the end."""
+    """Return the line of a step; an unreported step has another mark after the end."""
     is_reported = step.status not in {"pending", "in_progress"}
     mark = _STEP_MARKS[step.status] if is_reported or not is_over else _NOT_REPORTED
     remarks = phrases.runs.step_remarks(msgspec.structs.asdict(step), is_over=is_over)
@@ -164,7 +164,7 @@ class RunProgress:
         self._phase: RunPhase = "queued"
         self.is_over = False
         self.place: int | None = None
-        """The place of a queued run among those that wait, None if it is not known."""
+        """The place of a queued run among the waiting ones, None if unknown."""
         self._steps: tuple[PlanStep, ...] = ()
         self._is_plan_by_larkspur = False
         self._status, self._calls_not_run = "", 0
@@ -186,7 +186,7 @@ class RunProgress:
 
     @property
     def has_ended(self) -> bool:
-        """True if the run cannot be stopped any more."""
+        """True if the run can no longer be stopped."""
         return self.is_over or self.phase in _ENDED
 
     @property
@@ -200,7 +200,7 @@ class RunProgress:
         return bool(self._steps or self._tools)
 
     def apply(self, event: str, envelope: bytes) -> bool:
-        """Apply a durable event; return True if it can change what is shown."""
+        """Apply a durable event; return True if it can change the display."""
         if event not in _OBSERVED:
             return False
         decoded = _decode(envelope)
@@ -240,9 +240,9 @@ class RunProgress:
         return True
 
     def apply_output(self, envelope: bytes) -> bool:
-        """Apply the live output of a call; return True if it can change what is shown.
+        """Apply the live output of a call; return True if it can change the display.
 
-        What the tool of an MCP server reports is shown, its last line. Output of commands is not.
+        The last line reported by a tool of an MCP server is shown. Output of commands is not.
         """
         payload = _decode(envelope).payload
         tool = self._tools.get(payload.node_id)
@@ -260,7 +260,7 @@ class RunProgress:
             self._places.setdefault(call_id, len(self._places))
 
     def exception(self, runs: RunMessages) -> str:
-        """Return what the run lacks at its end; see `RunMessages.exception`."""
+        """Return the exception to the status of the run; see `RunMessages.exception`."""
         return runs.exception(self._status, self._stop_reason, self._calls_not_run)
 
     def title(self, phrases: ChatPhrases) -> str:

@@ -48,7 +48,7 @@ _MARKS: dict[SubtaskPhase, str] = {
 _BY_IMPORTANCE: tuple[SubtaskPhase, ...] = tuple(_MARKS)
 _ENDED = frozenset[SubtaskPhase]({"done", "incomplete", "failed", "cancelled"})
 _ANY = RunMessages("en")
-"""The catalogue of one language, for what all of them agree on."""
+"""The catalogue of one language, for values that are equal in all languages."""
 _OBSERVED = frozenset(
     each.name for each in (LifecycleUpdated, ResultFinal, SubflowProgress, ToolStarted)
 )
@@ -75,7 +75,7 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 
 class _SubtaskState(msgspec.Struct):
-    """What is known of a subtask: `path` "" if its role is not, `activity` the last call.
+    """State of a subtask: `path` is "" if its role is unknown, `activity` is the last call.
 
     Times are RFC 3339, "" if unknown.
     """
@@ -92,7 +92,7 @@ class _SubtaskState(msgspec.Struct):
     calls_not_run: int = 0
 
     def exception(self, runs: RunMessages) -> str:
-        """Return what its run lacks at its end; see `RunMessages.exception`."""
+        """Return the exception to the status of its run; see `RunMessages.exception`."""
         return runs.exception(self.status, self.stop_reason or None, self.calls_not_run)
 
     def set_status(self, status: str, stop_reason: str | None, at: str) -> None:
@@ -108,7 +108,7 @@ class _SubtaskState(msgspec.Struct):
 
 
 class SubtaskStates:
-    """The subtasks below an outermost run, those that its subtasks created included."""
+    """All subtasks below an outermost run, at any depth."""
 
     def __init__(self, root_run_id: RunId) -> None:
         self._root_run_id = root_run_id
@@ -129,7 +129,7 @@ class SubtaskStates:
         return not all(each.path for each in self._states.values())
 
     def load(self, runs: Sequence[Run]) -> None:
-        """Add the subtasks that are not known yet, as they are stored, and name all."""
+        """Add the unknown subtasks in their stored state, and name all."""
         for run in runs:
             if run.subtask is None or run.subtask.root_run_id != self._root_run_id:
                 continue
@@ -140,7 +140,7 @@ class SubtaskStates:
             self._states[run.task_id].path = run.subtask.path
 
     def apply(self, event: str, envelope: bytes) -> bool:
-        """Apply a durable event of a session; return True if it can change what is shown."""
+        """Apply a durable event of a session; return True if it can change the display."""
         if event not in _OBSERVED:
             return False
         found = _decode(envelope)
@@ -169,8 +169,8 @@ class SubtaskStates:
     def lines(self, phrases: ChatPhrases) -> list[str]:
         """Return a line for each subtask in order, at most `MAX_SUBTASK_LINES`.
 
-        Of more subtasks, those that have ended well or have not started are left out first; a last
-        line counts what is left out.
+        If there are more, completed and unstarted subtasks are omitted first; a last line counts
+        the omitted ones.
         """
         states = sorted(self._states.values(), key=lambda each: each.number)
         by_importance = sorted(states, key=lambda each: _BY_IMPORTANCE.index(each.phase))

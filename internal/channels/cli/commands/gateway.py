@@ -98,7 +98,7 @@ def running_endpoint(server: str | None) -> HttpEndpoint:
 
 
 def not_running(home: Path) -> str:
-    """Return the sentence that no gateway runs in a home folder, with what to do."""
+    """Return the sentence that no gateway runs in a home folder, with advice."""
     missing = "" if home.is_dir() else ", which does not exist"
     return (
         "No gateway is running. Start one with `larkspur serve`."

@@ -13,7 +13,7 @@ OUTPUT_FORMATS = ("text", "json", "stream-json")
 
 
 class _Subcommands(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - not public
-    """Subcommands that keep the options which stand before them: both parsers know some."""
+    """Subcommands that keep the options before them: both parsers accept some options."""
 
     def __call__(
         self,

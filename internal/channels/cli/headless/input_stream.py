@@ -70,7 +70,7 @@ def parse_message(line: bytes) -> InputMessage:
 
 
 def read_lines(descriptor: int) -> Iterator[bytes | None]:
-    """Yield the lines of a stream without their ends; None for one that is too long."""
+    """Yield the lines of a stream without line endings; None replaces a line that is too long."""
     rest, is_too_long = b"", False
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -84,7 +84,7 @@ def read_lines(descriptor: int) -> Iterator[bytes | None]:
 
 
 class InputReader:
-    """Reads messages in a thread and passes each to `take`, and what cannot be used to `reject`.
+    """Reads messages in a thread; passes each to `take`, and invalid lines to `reject`.
 
     Both get the number of the line, from 1.
     """

@@ -44,7 +44,7 @@ _MAX_COMPLETE_CHARS = 10_000
 _MAX_WHAT_CHARS = 200
 
 REPORT_TASK = "Report the background tasks that have ended."
-"""What a task is asked that reports subtasks; see `domain.delegation.reports`."""
+"""The instruction of a task that reports subtasks; see `domain.delegation.reports`."""
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
@@ -55,7 +55,7 @@ class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
-    event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
+    event, or when the run or its subtasks wait for a person and nothing else can continue.
     `find_file` returns the path of a produced file on this machine. `key_page` is the address at
     which a key of a model is entered, "" if no page is served.
     """
@@ -102,7 +102,7 @@ class RunReport:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nothing goes on until a person answers."""
+        """Whether the run waits for a person and nothing else can continue."""
         going_on = any(
             state == "running" or (state == "queued" and not self._is_blocked(run_id))
             for run_id, state in self._states.items()
@@ -139,7 +139,7 @@ class RunReport:
         return task_id in self._reports
 
     def resume(self, open_questions: Collection[str]) -> bool:
-        """Accept further events if a question is not open any more. Return whether that is so."""
+        """Accept further events if a question is no longer open. Return True if so."""
         for question_id, question in self._questions.items():
             if question_id not in open_questions:
                 self._states[question["run_id"]] = "queued"

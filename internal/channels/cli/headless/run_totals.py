@@ -1,4 +1,4 @@
-"""What a one-shot command used: the totals of its run, and of the runs that report subtasks."""
+"""Usage totals of a one-shot command: its run, and the runs that report subtasks."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from internal.channels.cli.headless.answer_schema import AnswerSchema
 
 MAX_CORRECTIONS = 2
-"""How often the model may correct an answer that does not match the schema."""
+"""Number of times that the model may correct an answer that does not match the schema."""
 RECONNECT_SECONDS = 60.0
-"""How long to wait for a gateway that has become unreachable."""
+"""Longest wait for a gateway that has become unreachable."""
 _CHANNELS = {"cli", "web"}
 
 

@@ -85,7 +85,7 @@ class StreamRunner(HeadlessRunner):
     async def _run_task(
         self, shot: OneShot, number: int, message: InputMessage, signals: SignalGuard
     ) -> RunReport | None:
-        """Run a task until it ends, or waits for a person and nobody can answer any more."""
+        """Run a task until it ends, or waits for a person and no further answer can arrive."""
         try:
             files = (*shot.request.files, *check_files(message.files))
             request = shot.request._replace(task=message.text, files=files)

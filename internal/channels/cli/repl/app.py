@@ -302,7 +302,7 @@ async def _load_renderer() -> None:
 
 
 def _limits(messages: MessageCatalog, about: AgentDefaults) -> str:
-    """Return the line that says when a run ends."""
+    """Return the line with the limits at which a run ends."""
     unpriced = RunMessages(messages.language).cost_limit(
         about.model, about.max_cost, about.max_tokens, is_priced=about.is_priced
     )

@@ -61,12 +61,12 @@ def mention_start(text: str) -> int:
 
 
 def as_mention(path: str) -> str:
-    """Return what names a path in a message: in quotation marks if it has blanks."""
+    """Return the mention of a path in a message, in quotation marks if the path has blanks."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 
 
 def _names_at(text: str, at: int) -> Iterator[str]:
-    """Yield what may be the name that begins there, the longest first."""
+    """Yield the possible names that begin at a position, the longest first."""
     closing = _QUOTES.get(text[at : at + 1])
     if closing is not None and (end := text.find(closing, at + 1, at + _MAX_RUN)) > 0:
         yield text[at + 1 : end]

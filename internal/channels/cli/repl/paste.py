@@ -29,7 +29,7 @@ class PasteBuffer:
         self._files: dict[str, InputFile] = {}
 
     def add(self, text: str) -> str:
-        """Return what to insert into the input: the text, or a placeholder for it."""
+        """Return the text to insert into the input: the pasted text, or a placeholder for it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
         if lines <= _MAX_LINES and len(text) <= _MAX_CHARACTERS:

@@ -19,7 +19,7 @@ ARMING_SECONDS = 0.3
 something else do not answer it."""
 
 QUESTIONS_POLL_SECONDS = 30
-"""How often the open questions of other sessions are counted, in seconds."""
+"""Interval between counts of the open questions of other sessions, in seconds."""
 
 _MAX_QUESTIONS = 100
 _WRITTEN_EARLIER = "written_earlier"
@@ -61,13 +61,13 @@ class Prompt:
 
     @property
     def is_picking(self) -> bool:
-        """True while the input filters a list of values, of which Enter takes the first."""
+        """True while the input filters a list of values; Enter takes the first one."""
         if self._picked and not self._box.text.startswith(self._picked):
             self._picked = ""
         return bool(self._picked)
 
     def pick(self, name: str) -> None:
-        """Let a value of a command be chosen, unless something else is typed meanwhile."""
+        """Offer a choice of values of a command, unless the input changes meanwhile."""
         if not self._box.text:
             self._picked = f"/{name} "
             self._box.insert_text(self._picked)
@@ -81,7 +81,7 @@ class Prompt:
     # for the screen
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         return self.session.take_rows(width)
 
     def status(self) -> tuple[Fragments, str]:
@@ -122,7 +122,7 @@ class Prompt:
         return question is not None and key in question.keys and self._armed(question)
 
     def press(self, key: str, seen: str = "") -> None:
-        """Handle a key of the question; `seen` is what was shown when it was written as a text."""
+        """Handle a key of the question; `seen` is the visible content when it was typed as text."""
         question = self.question
         if question is None:
             return
@@ -248,7 +248,7 @@ class Prompt:
                 self.session.view.close_question(question.id, answer)
 
     def _note_text(self, box: Buffer) -> None:
-        """Note what is shown while the input is changed; sending it empties it."""
+        """Record the visible content while the input changes; sending clears the input."""
         if box.text:
             self.session.written = self.session.seen
 
@@ -265,7 +265,7 @@ class Prompt:
 
 
 def _with_seen(answer_json: AnswerJson, seen: str) -> AnswerJson:
-    """Return an answer that says which event was the newest one when it was written."""
+    """Return an answer with the id of the newest event at the time it was written."""
     return {**answer_json, "seen": seen} if seen else answer_json
 
 

@@ -34,10 +34,10 @@ _ESCAPE_TIMEOUT_SECONDS = 0.05
 
 
 class ScreenContent(Protocol):
-    """What the screen shows, requested for each frame."""
+    """Content of the screen, requested for each frame."""
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         ...
 
     def status(self) -> tuple[Fragments, str]:
@@ -59,7 +59,7 @@ class ScreenContent(Protocol):
 
 
 class LiveArea(NamedTuple):
-    """What the last frame occupies above the cursor: the width of each row, in columns."""
+    """Area of the last frame above the cursor: the width of each row, in columns."""
 
     width: int = 0
     rows: tuple[int, ...] = ()
@@ -136,7 +136,7 @@ class TerminalScreen:
         self._output.flush()
 
     def call_attention(self, sentence: str) -> None:
-        """Ring, notify and change the title of the window, as far as the terminal can.
+        """Ring, notify and change the title of the window, if the terminal supports it.
 
         "" restores the title.
         """
@@ -167,7 +167,7 @@ class TerminalScreen:
             print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
 
     def _after(self, app: Application[int]) -> None:
-        """Remember what the frame occupies, and write it."""
+        """Remember the area of the frame, and write the frame."""
         screen = app.renderer.last_rendered_screen
         if screen is None:
             self._drawn = LiveArea()

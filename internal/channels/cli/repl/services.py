@@ -1,4 +1,4 @@
-"""What a session works with once its first frame is drawn."""
+"""Services that a session opens after its first frame is drawn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ from internal.i18n.language import Language
 
 
 class ReplServices(NamedTuple):
-    """The client, and functions whose imports the first frame does not wait for.
+    """The client, and functions whose imports are deferred until after the first frame.
 
-    `check_rule` takes a rule and whether it allows; it raises ValueError for a rule that cannot be
-    used. So does `check_network` for hosts that are none. `decide` parses a text as the answer to a
-    question, both as JSON; it raises ValueError. `read_steps` splits a text into the steps of a
-    plan. `instructions` returns those of a folder; it raises ConfigError.
+    `check_rule` takes a rule and whether it allows; it raises ValueError if the rule is invalid.
+    `check_network` raises ValueError if a host is invalid. `decide` parses a text as the answer to
+    a question, both as JSON; it raises ValueError. `read_steps` splits a text into the steps of a
+    plan. `instructions` returns the instruction files of a folder; it raises ConfigError.
     """
 
     client: GatewayClient

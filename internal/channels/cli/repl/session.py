@@ -36,7 +36,7 @@ CYCLED_MODES = ("ask", "plan", "edit")
 
 @dataclass
 class TaskChoices:
-    """Task options of a session. `fixed` are those of the command line that cannot change."""
+    """Task options of a session. `fixed` are options of the command line; they cannot change."""
 
     fixed: Mapping[str, Any]
     mode: str = CYCLED_MODES[0]
@@ -50,7 +50,7 @@ class TaskChoices:
     chose_mode: bool = False
     """False leaves the mode to the settings."""
     network: str | tuple[str, ...] | None = None
-    """What isolated commands reach: a word or hosts; None leaves it to the settings."""
+    """Network access of isolated commands: a word or hosts; None uses the settings."""
 
     def next_mode(self) -> str:
         """Switch to the next mode and return it."""
@@ -71,11 +71,11 @@ class TaskChoices:
 
     @property
     def is_widened(self) -> bool:
-        """Whether more runs without a question than by default."""
+        """Whether more calls run without a question than by default."""
         return Mode(self.mode).exceeds(Mode(self.default_mode))
 
     def enter_session(self, mode: str | None, *, reviews_plans: bool) -> None:
-        """Use what a session last used: its mode, None for the default one, and its reviews."""
+        """Use the last options of a session: its mode (None: the default) and its plan review."""
         self.chose_mode = mode is not None and mode != self.default_mode
         self.mode = mode or self.default_mode
         self.plan_review = "always" if reviews_plans else None
@@ -95,7 +95,7 @@ class TaskChoices:
 
 HINT_SECONDS = 2.0
 _MAX_RESUMED_MESSAGES = 6
-"""How many messages of a resumed session are shown."""
+"""Number of messages of a resumed session that are shown."""
 DEFAULT_STATUS_PARTS = ("mode", "model", "folder", "context", "cost")
 _MAX_SHELL_LABEL = 50
 MIN_LONG_RUN_SECONDS = 10.0
@@ -131,7 +131,7 @@ class ReplSession:
         """Calls for a person who looks elsewhere; "" ends it."""
         self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
         self.default_network = "off"
-        """What isolated commands reach by the settings."""
+        """The configured network access of isolated commands."""
         self._asked = 0
         self.redraw: Callable[[], None] = lambda: None
         self.restore_input: Callable[[str], None] = lambda _text: None
@@ -150,7 +150,7 @@ class ReplSession:
     # for the screen
 
     def take_rows(self, width: int) -> tuple[list[Fragments], list[Fragments]]:
-        """Return the rows to print for good, and the live rows below them."""
+        """Return the rows to print permanently, and the live rows below them."""
         return self.view.take_rows(width)
 
     def status(self, waiting: Fragments = (), hint: str = "") -> tuple[Fragments, str]:
@@ -208,7 +208,7 @@ class ReplSession:
         return f"{mode} · {self.network_label()}" if mode == Mode.RUN else mode
 
     def network_label(self) -> str:
-        """Return what isolated commands reach, in a few words."""
+        """Return a short label for the network access of isolated commands."""
         network = self.choices.network or self.default_network
         return self.messages(f"network_{network if isinstance(network, str) else 'hosts'}")
 
@@ -269,7 +269,7 @@ class ReplSession:
         self.start(self._run_shell(command))
 
     def paste(self, text: str) -> str:
-        """Return what to insert for pasted text; paths of existing files become placeholders."""
+        """Return the text to insert for a paste; paths of existing files become placeholders."""
         placeholders: list[str] = []
         for path in pasted_paths(text):
             try:
@@ -314,14 +314,14 @@ class ReplSession:
         self.redraw()
 
     def move_to_background(self) -> None:
-        """Let the running task go on in the background; the next one can start at once.
+        """Move the running task to the background; the next one can start immediately.
 
         A task that is being sent is moved as soon as it is stored.
         """
         self.start(self._move_to_background())
 
     def ending_tasks(self) -> str:
-        """Return the sentence about the background tasks that end with this terminal, "" for none.
+        """Return the sentence about the background tasks that end with this terminal, or "".
 
         A gateway executes them regardless of the terminal.
         """
@@ -332,7 +332,7 @@ class ReplSession:
 
     @property
     def has_task(self) -> bool:
-        """Whether a task is being sent or has not ended, apart from those in the background."""
+        """Whether a foreground task is being sent or has not ended."""
         return bool(self._sending) or self.view.current is not None
 
     def stop_upload(self) -> bool:
@@ -361,8 +361,8 @@ class ReplSession:
     async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
         """Resume a session: show its last messages, then its new events.
 
-        With `keeps_choices` the options of the command line stay, otherwise those of the session's
-        newest task are used.
+        With `keeps_choices` the options of the command line stay; otherwise the options of the
+        session's newest task are used.
         """
         client = (await self.ready()).client
         mode, reviews_plans = await client.session_choices(session_id)
@@ -604,7 +604,7 @@ class ReplSession:
             self.start(self._mark_read())
 
     async def _read_cost(self) -> None:
-        """Read what the session has cost; without the gateway what was known stays."""
+        """Read the cost of the session; keep the previous value if the gateway fails."""
         self.view.cost.is_old, session_id = False, self.session_id
         if session_id is None:
             return

@@ -1,7 +1,7 @@
-"""The slash commands of the terminal: those of every channel, and its own.
+"""The slash commands of the terminal: the shared and the terminal-specific ones.
 
-A command of its own is a handler function, one entry of `SLASH_COMMANDS`, and the section with its
-texts in the table `terminal` of `internal/i18n/commands.json`.
+A terminal-specific command is a handler function, one entry of `SLASH_COMMANDS`, and the section
+with its texts in the table `terminal` of `internal/i18n/commands.json`.
 """
 
 import difflib
@@ -50,7 +50,7 @@ _MAX_LISTED = 15
 _MAX_CHANGED = 50
 _MAX_TITLE_WIDTH = 200
 _MIN_SIMILARITY = 0.4
-"""How close an unknown name must be to a command to be suggested (`difflib` ratio)."""
+"""Minimum similarity of an unknown name and a suggested command (`difflib` ratio)."""
 
 
 class SlashCommands:
@@ -375,7 +375,7 @@ def _question_values(context: SlashContext) -> Values:
 
 
 async def _files(context: SlashContext, arguments: str) -> None:
-    """List the files of this session and what it changed; with `all` those of all sessions."""
+    """List the files and changes of this session; with `all`, of all sessions."""
     session = context.session
     if session.session_id is None and not arguments:
         context.print_message("no_session_yet")

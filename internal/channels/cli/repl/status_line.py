@@ -29,17 +29,17 @@ class RunState:
     task_id: str
     status: str
     since: float
-    """When the run started, in seconds since the epoch."""
+    """Start of the run, in seconds since the epoch."""
     tokens: int = 0
     thinking: bool = False
     thinking_since: float = 0.0
-    """When the thoughts before the reply began, in seconds of a monotonic clock."""
+    """Start of the thoughts before the reply, in seconds of a monotonic clock."""
     tools: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The `workflow.tool.started` payloads of the running calls, by call id."""
     progress: str = ""
     """The last line of output of the running tool."""
     notice: str = ""
-    """Why the run waits for the model, "" once it goes on."""
+    """The reason why the run waits for the model, "" once it continues."""
     started: bool = False
     """True once the run has been running: a later `running` status ends a pause."""
 

@@ -29,8 +29,8 @@ _MAX_CHANGED = 5
 class RequestUsage(NamedTuple):
     """The tokens of a request to the model. `input` includes `cached`.
 
-    `window` is the context window, of which `reserved` tokens are kept for the reply. `parts` are
-    what the request held, as estimates: kind, file name, tokens.
+    `window` is the context window, including `reserved` tokens for the reply. `parts` are
+    estimates for the parts of the request: kind, file name, tokens.
     """
 
     input: int = 0
@@ -42,13 +42,13 @@ class RequestUsage(NamedTuple):
 
     @property
     def percent(self) -> int:
-        """How full the context window is."""
+        """Used part of the context window, in percent."""
         return round(100 * self.input / self.window) if self.window else 0
 
 
 @dataclass
 class SessionCost:
-    """Cost of a session in US dollars, as far as prices are known.
+    """Cost of a session in US dollars, without usage at unknown prices.
 
     It `is_old` if a run has ended since it was read.
     """
@@ -96,7 +96,7 @@ class TranscriptView:
         """The diffs of the changed files, oldest first."""
         self.cost = SessionCost()
         self.ended_after = 0.0
-        """How long a run took that has ended, in seconds, until someone has taken notice of it."""
+        """Duration of an ended run in seconds, until its end has been handled."""
         self.waiting: dict[int, str] = {}
         """The messages to the run that it has not read, by number, oldest first."""
         self.given_back: dict[int, str] = {}
@@ -109,7 +109,7 @@ class TranscriptView:
         self.panel = QuestionPanel(messages, glyphs)
         self.subtasks = SubtaskRows(messages, glyphs)
         self.moved: dict[str, str] = {}
-        """What the tasks in the background were asked that have not ended, by task id."""
+        """The instructions of the unfinished background tasks, by task id."""
         self._messages = messages
         self._run_messages = RunMessages(messages.language)
         self._glyphs = glyphs
@@ -168,7 +168,7 @@ class TranscriptView:
         self.subtasks.set_messages(messages)
 
     def move_to_background(self, task_id: str, text: str) -> None:
-        """Show nothing of a task any more until it asks or ends."""
+        """Hide a task until it asks a question or ends."""
         self._close()
         self.moved[task_id] = text
         for run_id in [name for name, run in self.runs.runs.items() if run.task_id == task_id]:
@@ -270,7 +270,7 @@ class TranscriptView:
                 pass
 
     def _count_tokens(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
-        """Add the tokens of a reply to those of its outermost run, which is at work."""
+        """Add the tokens of a reply to the count of its running outermost run."""
         if name == "workflow.node.output.summary" and (run := self.runs.runs.get(run_id)):
             run.tokens += sum(payload["usage"].values())
 
@@ -307,7 +307,7 @@ class TranscriptView:
             self.print_lines("row", [self.rows.note(payload["text"])])
 
     def _add_waiting(self, number: int, state: str, text: str) -> None:
-        """Note what became of a message that no model has read."""
+        """Record the outcome of a message that no model has read."""
         self.waiting.pop(number, None)
         if state in {"waiting", "edited"}:
             self.waiting[number] = text
@@ -411,7 +411,7 @@ class TranscriptView:
         return self._reply
 
     def _close(self) -> None:
-        """Complete the reply that is being streamed, then print what was held back for it."""
+        """Complete the streamed reply, then print the output that was held back for it."""
         if self._reply is not None:
             self._last_reply = self._reply.text
             self._queue.append(_Item("say", reply=self._reply))

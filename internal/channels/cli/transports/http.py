@@ -180,11 +180,11 @@ class HttpTransport:
         time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop to block
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Do the work here: nothing else runs in this process."""
+        """Run the work in the calling thread: nothing else runs in this process."""
         work()
 
     def start_from_signal(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work in the signal handler."""
+        """Run the work in the signal handler."""
         drive(work())
 
     async def adopt(self, run_id: str) -> bool:  # noqa: ARG002 - as in Transport

@@ -10,7 +10,7 @@ USER_AGENT = "larkspur-cli"
 
 
 class Unreachable(Exception):
-    """The gateway does not answer or stopped answering. The message says why."""
+    """The gateway does not answer or stopped answering. The message is the reason."""
 
 
 class Upload(NamedTuple):
@@ -44,7 +44,7 @@ class Transport(Protocol):
 
     @property
     def via(self) -> Literal["gateway", "process"]:
-        """Where the runs of the submitted tasks execute."""
+        """Place of execution of submitted tasks."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Transport(Protocol):
         ...
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Do blocking work without keeping runs of this process from executing."""
+        """Run blocking work without blocking the runs of this process."""
         ...
 
     def start_from_signal(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

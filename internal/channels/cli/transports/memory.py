@@ -84,7 +84,7 @@ class MemoryTransport:
         await asyncio.sleep(seconds)
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Do the work in a thread: runs of this process execute in the event loop."""
+        """Run the work in a thread: runs of this process execute in the event loop."""
         await asyncio.to_thread(work)
 
     def start_from_signal(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

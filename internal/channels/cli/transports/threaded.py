@@ -61,7 +61,7 @@ class ThreadedHttpTransport:
         await asyncio.sleep(seconds)
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Do the work in a thread."""
+        """Run the work in a thread."""
         await in_thread(work)
 
     def start_from_signal(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -1,7 +1,7 @@
-"""Messages that are neither words nor files, as a person reads them: places, polls, tasks, ….
+"""Text for messages that are neither text nor files: places, polls, tasks, ….
 
-Each becomes one line in brackets with what Lark tells of it, which may be only its kind. A task and
-a poll have further lines.
+Each becomes one line in brackets with the details from Lark, which may be only its kind. A task
+and a poll have further lines.
 """
 
 import re
@@ -20,7 +20,7 @@ Content = Mapping[str, Any]
 
 
 def item_text(kind: str, content: Content) -> str | None:
-    """Return the text of a message that is a thing; None for other kinds."""
+    """Return the text of a message that is an item, or None if it is of another kind."""
     read = _KINDS.get(kind)
     return None if read is None else read(content)
 

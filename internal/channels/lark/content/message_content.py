@@ -16,7 +16,7 @@ _PARAGRAPHS = re.compile(r"</p>\s*<p>")
 _PARAGRAPH = re.compile(r"</?p>")
 _MAX_KEY_LENGTH = 256
 PARTIAL_KINDS = frozenset({"merge_forward", "interactive", "share_chat", "share_user"})
-"""Kinds whose content names or shortens what only Lark's API returns."""
+"""Kinds whose full content is only available from Lark's API."""
 CARRIED_KINDS = frozenset({"merge_forward", "interactive"})
 """Kinds that carry words of others: forwarded messages and cards."""
 _FAILED_CARD = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
@@ -41,10 +41,10 @@ class MessageContent(NamedTuple):
 def read_content(
     kind: str, content: str, mentions: Sequence[Mention], *, bot: str = "", prefix: str = ""
 ) -> MessageContent | None:
-    """Return the content of a message, with names for mentions but those of `bot`.
+    """Return the content of a message, with names for mentions except mentions of `bot`.
 
-    `prefix` begins the names of files that have none at Lark. Returns None for an unknown kind, and
-    empty content if it is malformed, or if only Lark's API returns it.
+    `prefix` begins the names of files that have no name at Lark. Returns None if the kind is
+    unknown, and empty content if it is malformed or only available from Lark's API.
     """
     decoded = decode_object(content)
     if kind in CARRIED_KINDS:
@@ -97,7 +97,7 @@ def without_removed(pieces: Iterable[str | None]) -> str:
 
 
 def _close(before: str, behind: str) -> tuple[str, str]:
-    """Return what is around a removed mention without the blank beside it."""
+    """Return the text before and after a removed mention without the blank beside it."""
     line = before.rpartition("\n")[2]
     if behind[:1] in _BLANKS:
         return before, behind[1:]
@@ -155,7 +155,7 @@ class _Reader:
     def _add(
         self, kind: FileKind, content: Mapping[str, Any], name: str, media_type: str = ""
     ) -> str:
-        """Add a file and return what stands for it in the text."""
+        """Add a file and return its placeholder in the text."""
         key = _field(content, f"{kind}_key")
         if 0 < len(key) <= _MAX_KEY_LENGTH:
             self.files.append(LarkFile(key, kind, name, media_type))
@@ -208,7 +208,7 @@ _FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "hr": lambda _: "\n---\n",
 }
-"""How the parts of a rich text without mentions and files are written in Markdown, by their tag."""
+"""Markdown formats of the parts of a rich text without mentions and files, by tag."""
 
 
 def _field(content: Mapping[str, Any], name: str) -> str:

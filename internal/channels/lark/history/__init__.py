@@ -1,5 +1,5 @@
-"""Messages that were sent before: as text, and those that were not delivered.
+"""Earlier messages: their text, and messages that were not delivered.
 
-Reading order: `message_reader` (what Lark's message API returns), `forwarded` (the messages of a
-forwarded bundle), `missed_messages` (those that are not in the inbox).
+Reading order: `message_reader` (responses of Lark's message API), `forwarded` (the messages of a
+forwarded bundle), `missed_messages` (messages that are missing from the inbox).
 """

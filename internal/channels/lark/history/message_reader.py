@@ -43,7 +43,7 @@ class MessageReader:
         self._api, self._app_id = api, app_id
 
     async def read(self, message_id: str) -> PastMessage:
-        """Return a message with what it forwards or shares."""
+        """Return a message with its forwarded or shared content."""
         items = await self._items(message_id)
         past = past_message(items[0], self._app_id)
         if past.is_recalled or not (text := await self._partial_text(items)):
@@ -51,7 +51,7 @@ class MessageReader:
         return past._replace(text=text, is_bundle=items[0].get("msg_type") == "merge_forward")
 
     async def read_partial(self, message_id: str) -> str:
-        """Return what a message forwards or shares; "" if it has no text."""
+        """Return the forwarded or shared content of a message; "" if it has no text."""
         items = await self._items(message_id)
         return "" if items[0].get("deleted") is True else await self._partial_text(items)
 
@@ -86,7 +86,7 @@ class MessageReader:
                 return ""
 
     async def _names(self, open_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the names of people, as far as they are known at once."""
+        """Return the names of people that are immediately available."""
         wanted = [each for each in open_ids if each][:_MAX_NAMES]
         if not wanted:
             return {}
@@ -149,7 +149,7 @@ def past_message(item: Item, app_id: str) -> PastMessage:
 
 
 def item_content(item: Item) -> MessageContent:
-    """Return the content of a message; for other kinds a note that says what it is."""
+    """Return the content of a message, or a note with its kind if that is unsupported."""
     kind = str(item.get("msg_type") or "")
     read = read_content(kind, _content(item), item_mentions(item), prefix=FILE_PREFIX)
     if read is None:

@@ -18,17 +18,17 @@ from internal.channels.lark.events import EventEnvelope, LarkMessage
 Sleep = Callable[[float], Awaitable[None]]
 
 _SAMPLE = 10
-"""How many messages of a chat say which threads it has and how long its silences are."""
+"""Number of messages that determine the threads of a chat and the length of its silences."""
 _MIN_GAPS = 2
 """A usual silence is known from so many gaps between messages."""
 _MINUTE_SECONDS = 60.0
 
 
 class HistoryLimits(NamedTuple):
-    """How much of the histories is looked up.
+    """Limits of a search for missed messages.
 
-    The most recently active `chats` and `threads`, up to `pages` of 50 messages each, with at most
-    so many calls in a minute.
+    It covers the most recently active `chats` and `threads`, up to `pages` of 50 messages each,
+    with a maximum number of calls per minute.
     """
 
     chats: int = 30
@@ -107,9 +107,9 @@ class ChatHistories:
         *,
         pages: int | None = None,
     ) -> MissedMessages:
-        """Return what was written in a place since a time and not received.
+        """Return the messages written in a place since a time and not received.
 
-        At most `pages` are read, else as many as the limits allow. Recalled messages and those
+        At most `pages` are read, else as many as the limits allow. Recalled messages and messages
         that the bot has replied to are left out.
 
         Raises:

@@ -56,13 +56,13 @@ def may_settle(item: StreamItem) -> bool:
 
 
 def stop_error(submitted: Submitted) -> HttpError:
-    """Return the error of a gateway that stops before a run is settled: another one goes on."""
+    """Return the error of a gateway that stops before a run is settled; another one continues."""
     message = f"The gateway stops, and the run goes on: task {submitted.task_id}. Ask again."
     return HttpError(503, "stopping", message, {"retry-after": "2"})
 
 
 async def answer_of(request: ApiRequest[Any, Any], submitted: Submitted, run: Run) -> str:
-    """Return the answer of a settled run; of one that waits, what is asked.
+    """Return the answer of a settled run, or the questions of a waiting one.
 
     Raises:
         HttpError: the run failed, or has not ended in time.

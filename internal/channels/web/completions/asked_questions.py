@@ -20,7 +20,7 @@ _CODE_LENGTH = 6
 
 
 class ReadReply(NamedTuple):
-    """The question that a message is about, and its answer; without one `remark` says why."""
+    """The question that a message is about, and its answer, or the `remark` why it has none."""
 
     record: QuestionRecord
     answer: AnswerInput | None
@@ -70,7 +70,7 @@ def read_reply(questions: AskedQuestions, text: str) -> ReadReply:
 
 
 def question_text(asked: Sequence[QuestionRecord], phrases: MessageCatalog) -> str:
-    """Return open questions as Markdown: what they ask, and how they are answered here."""
+    """Return open questions as Markdown, with instructions for answering them here."""
     parts = [phrases("waits")]
     for record in asked:
         parts += _parts(record.question, phrases, has_code=len(asked) > 1)

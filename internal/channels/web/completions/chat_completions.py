@@ -1,7 +1,7 @@
 """The chat completions of OpenAI's API, for clients that already speak it.
 
-A request is the next turn of a conversation, and what its run says the completion; `conversation`
-finds the session. A request for the plain model is answered without a run.
+A request is the next turn of a conversation, and the text of its run is the completion;
+`conversation` finds the session. A request for the plain model is answered without a run.
 """
 
 from typing import Annotated, Any

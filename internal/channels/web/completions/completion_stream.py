@@ -12,7 +12,7 @@ from internal.channels.web.errors import HttpError
 
 
 class CompletionHead(NamedTuple):
-    """What all objects of a completion have: its id, time in seconds since 1970, and model."""
+    """Common fields of the objects of a completion: id, time in seconds since 1970, and model."""
 
     id: str
     created: int

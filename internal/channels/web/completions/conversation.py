@@ -1,7 +1,7 @@
-"""Conversations: how the messages of a request become the next turn of a session.
+"""Conversations: the messages of a request become the next turn of a session.
 
 A client names its session in a header, or sends its whole history: then the session is the one
-whose transcript is that history. What a session does not know of the history it is told.
+whose transcript is that history. A session receives the messages that it does not know.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ _TEXTS = ChatTexts()
 class TurnRequest(NamedTuple):
     """The next turn of a conversation, as an API reads it from a request.
 
-    `session` is the id of the session, `NEW_SESSION`, or "" for the one whose transcript the
-    earlier messages are. `user` is whom the program names as its user: the conversations of others
-    are not continued. With `previous`, the run that said the last message, all messages are new.
+    `session` is the id of the session, `NEW_SESSION`, or "" for the session whose transcript equals
+    the earlier messages. `user` is the user that the program names: conversations of other users
+    are not continued. With `previous`, the run of the last answer, all messages are new.
     """
 
     messages: Sequence[ConversationMessage]
@@ -72,10 +72,10 @@ class TurnRequest(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a turn goes on.
+    """The session position at which a turn continues.
 
-    `earlier` are the messages that the session does not know, `now` those that it is sent. `taken`
-    is the hash of the transcript that the session was taken with, "" if it was not.
+    `earlier` are the messages that the session does not know, `now` the new messages. `taken` is
+    the hash of the transcript by which the session was taken, or "".
     """
 
     session_id: SessionId | None
@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
 
 class _Started(NamedTuple):
-    """A turn that was submitted; the fields are those of `ConversationTurn`."""
+    """A submitted turn, with the fields of `ConversationTurn`."""
 
     submitted: Submitted
     remark: str = ""
@@ -93,7 +93,7 @@ class _Started(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What a turn gives its task: the text for people and that for the model, and the files."""
+    """Task input from a turn: the text for people, the text for the model, and the files."""
 
     text: str
     prompt: str
@@ -101,13 +101,13 @@ class _Given(NamedTuple):
 
 
 class ConversationTurn:
-    """A turn of a conversation that was submitted.
+    """A submitted turn of a conversation.
 
     Attributes:
         submitted: The run whose answer is the next message.
-        remark: The next message if there is nothing to wait for: why the message answered no
-            question; "" else.
-        start: Where the events of the run begin that are about the turn; None for the first one.
+        remark: The next message if there is nothing to wait for: the reason why the message
+            answered no question; otherwise "".
+        start: The cursor before the run's events about the turn; None starts at the first event.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ConversationTurn:
     async def finish(self, run: Run, answer: str) -> None:
         """Remember the answer of a settled run, before the client has all of it.
 
-        The client sends back either what was sent or the answer alone.
+        The client sends back either the text it received or the answer alone.
         """
         await self._remember({self._heard, answer, ""}, asks=run.status == "waiting")
 
@@ -159,7 +159,7 @@ class ConversationTurn:
             raise
 
     async def _give_up(self) -> None:
-        """Let the conversation go on from before the turn: its run has failed."""
+        """Restore the conversation to its state before the turn: its run has failed."""
         if self._taken:
             conversations = self._request.services.gateway.conversations
             session_id = self.submitted.session_id
@@ -167,7 +167,7 @@ class ConversationTurn:
         await self._remember({self._heard, ""}, asks=False)
 
     async def leave(self) -> None:
-        """Remember what was sent if the client leaves before the end; no effect after it."""
+        """Remember the text sent so far when the client leaves early; no effect after the end."""
         if not self._is_over:
             # to its end, as the client is gone and the request is cancelled
             await wait_for_completion(self._remember({self._heard, ""}, asks=False))
@@ -184,14 +184,14 @@ class ConversationTurn:
 
 
 async def take_turn(request: AnyRequest, turn: TurnRequest, delivery: Delivery) -> ConversationTurn:
-    """Let the last message of a conversation answer what its run asks, or be its next task.
+    """Submit the last message of a conversation as an answer to its run, or as its next task.
 
-    A request that is sent again joins the run of the first one.
+    A repeated request joins the run of the first one.
 
     Raises:
         InvalidRequest: the messages do not fit, such as a last one that is not of the user.
         NotFound: there is no such session.
-        RequestError: what `Gateway.submit` and `Gateway.answer` raise.
+        RequestError: as raised by `Gateway.submit` and `Gateway.answer`.
     """
     if (joined := await delivery.joined()) is not None:
         return ConversationTurn(request, turn, joined, is_joined=True)
@@ -331,7 +331,7 @@ async def _outermost(request: AnyRequest, record: QuestionRecord) -> Submitted:
 
 
 async def _give(request: AnyRequest, place: _Place) -> _Given:
-    """Return what the messages of a turn give its task, and store their files."""
+    """Return the task input from the messages of a turn, and store their files."""
     files = _Files()
     for message in place.earlier:
         for file in message.files:
@@ -376,9 +376,9 @@ class _Files:
         return self._added[file.url].name
 
     def add_if_sent(self, file: SentFile) -> None:
-        """Add a file of an earlier message, unless it is not there or cannot be read.
+        """Add a file of an earlier message, unless it is missing or cannot be read.
 
-        What is wrong with the past of a conversation must not end it.
+        A problem in the history of a conversation must not end it.
         """
         with suppress(InvalidRequest):
             self.add(file)

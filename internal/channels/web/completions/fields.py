@@ -1,7 +1,7 @@
-"""The fields of requests of other APIs, and what the gateway does with each.
+"""The fields of requests of other APIs, and the treatment of each by the gateway.
 
-A table is both what a request is checked by and what docs/http.md shows, so that no field is
-dropped in silence.
+The same table validates requests and is shown in docs/http.md, so that no field is silently
+ignored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class FieldTable(msgspec.Struct, frozen=True):
-    """All fields of a request. `others` says what is done with those that are not in the table."""
+    """All fields of a request. `others` describes the treatment of unlisted fields."""
 
     fields: tuple[Field, ...]
     others: str
@@ -43,7 +43,7 @@ class FieldTable(msgspec.Struct, frozen=True):
         """Check a JSON object that was decoded before.
 
         Raises:
-            InvalidRequest: it has a refused field; the message names it and says why.
+            InvalidRequest: it has a refused field; the message names it and the reason.
         """
         given = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for field in self.fields:

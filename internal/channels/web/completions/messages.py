@@ -14,10 +14,10 @@ from internal.agent.domain.text import truncate
 from internal.channels.web.schemas import AttachmentInput
 
 MessageRole = Literal["instructions", "user", "assistant", "tool"]
-"""Whose message it is. `instructions` are those of the program."""
+"""Author of a message. `instructions` come from the program."""
 
 MAX_CALL_CHARACTERS = 500
-"""How much of the arguments of an earlier call a transcript shows."""
+"""Number of characters of the arguments of an earlier call that a transcript shows."""
 
 _ROLES: dict[str, MessageRole] = {
     "system": "instructions",
@@ -63,7 +63,7 @@ MessagePart = str | SentFile | Unreadable
 
 
 class ConversationMessage(NamedTuple):
-    """A message of a conversation. `calls` says which tools of the program it called."""
+    """A message of a conversation. `calls` describes its calls of tools of the program."""
 
     role: MessageRole
     parts: tuple[MessagePart, ...]

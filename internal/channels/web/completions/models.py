@@ -49,7 +49,7 @@ async def show_completion_model(
 
 
 def chosen_model(services: WebServices, name: str) -> str | None:
-    """Return the model that a request for a run names, None for that of the settings.
+    """Return the model that a request for a run names, or None to use the configured one.
 
     Raises:
         NotFound: there is no such model.

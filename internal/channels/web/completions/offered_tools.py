@@ -1,4 +1,4 @@
-"""Tools that clients send along. The agent uses those of the gateway, so they have no effect."""
+"""Tools in requests of clients. They have no effect: the agent uses the gateway's tools."""
 
 from collections.abc import Mapping
 from typing import Any

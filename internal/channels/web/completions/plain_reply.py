@@ -1,6 +1,6 @@
 """The reply of the plain model: one request to it, without a run, tools or a session.
 
-For the requests of chat programs that are not tasks, such as those for a title or for tags.
+For requests of chat programs that are not tasks, such as requests for a title or for tags.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -32,7 +32,7 @@ _NO_RETRY = {RETRY_HEADER: "false"}
 
 
 class ReplyLimits(NamedTuple):
-    """What a client wants of a plain reply; None for what the settings and the model say."""
+    """Limits that a client requests for a plain reply; None uses the settings and the model."""
 
     max_tokens: int | None
     temperature: float | None

@@ -9,7 +9,7 @@ from internal.agent.domain.tasks import Status
 from internal.agent.domain.usage import Usage
 
 PING = b": still running\n\n"
-"""What a stream sends when there was no text for a while."""
+"""Comment that a stream sends when there was no text for a while."""
 
 
 class ReplyEnd(msgspec.Struct, frozen=True):
@@ -60,5 +60,5 @@ class CompletionReply(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Note that nobody reads on; no effect after the end."""
+        """Record that the client has left; no effect after the end."""
         ...

@@ -11,13 +11,13 @@ from internal.channels.web.schemas import Key
 
 
 def named_session(request: ApiRequest[Any, Any]) -> str:
-    """Return the session that a request names, "" for none."""
+    """Return the session that a request names, or ""."""
     named = request.context.headers(SESSION_HEADER.encode())
     return named[0].decode("latin-1").strip() if named else ""
 
 
 def named_user(request: ApiRequest[Any, Any], user: str) -> str:
-    """Return whom and which of its conversations a program names, "" for neither.
+    """Return the user and the conversation that a program names, or "".
 
     Args:
         request: the request, with or without the headers of Open WebUI.

@@ -1,4 +1,4 @@
-"""The fields of `POST /v1/responses`, and what is done with each."""
+"""The fields of `POST /v1/responses`, and the treatment of each."""
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.channels.web.completions.fields import (
@@ -27,7 +27,7 @@ INCLUDABLE = frozenset(
         "web_search_call.results",
     }
 )
-"""What `include` can ask for without effect: parts of items that a response does not have."""
+"""Accepted values of `include` without effect: parts of items that a response does not have."""
 
 RESPONSE_FIELDS = FieldTable(
     (
@@ -102,10 +102,10 @@ RESPONSE_FIELDS = FieldTable(
 
 
 def check_included(include: tuple[str, ...]) -> None:
-    """Check what a response is to include.
+    """Check the requested additional parts of a response.
 
     Raises:
-        InvalidRequest: it is a part that a response could have, but does not.
+        InvalidRequest: a part is not supported.
     """
     for name in include:
         if name not in INCLUDABLE:

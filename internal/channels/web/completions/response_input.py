@@ -17,14 +17,14 @@ from internal.channels.web.completions.messages import (
 Item = Annotated[dict[str, Any], Meta(max_length=100)]
 
 MAX_ITEM_CHARACTERS = 2_000
-"""How much of an item without a text a message shows."""
+"""Number of characters that a message shows of an item without a text."""
 
 _INSTRUCTING_ROLES = frozenset({"system", "developer"})
 _REFERENCE = "item_reference"
 _NOT_SAID = frozenset(
     {"reasoning", "compaction", "compaction_trigger", "additional_tools", "mcp_list_tools"}
 )
-"""Items that are not a part of what was said."""
+"""Items that are not part of the conversation."""
 _ABOUT_ITEMS = frozenset({"id", "call_id", "type", "status", "caller"})
 """Members of an item that say nothing to a reader."""
 

@@ -154,7 +154,7 @@ def failed_response(
 
 
 def response_usage(usage: Usage) -> ResponseUsage:
-    """Return the tokens as responses count them: those of a cache are part of the input."""
+    """Return the tokens as responses count them: cached tokens are part of the input."""
     given = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     return ResponseUsage(
         given,

@@ -23,7 +23,7 @@ class ResponseStream:
     """Server-sent events of a response with one message, numbered from 0."""
 
     def __init__(self, reply: CompletionReply, response: ResponseObject) -> None:
-        """Args: response is as it is at its start."""
+        """Args: response is the response in its initial state."""
         self._reply = reply
         self._response = response
         self._number = -1
@@ -62,7 +62,7 @@ class ResponseStream:
         yield self._about_response(name, ended)
 
     def _added(self, piece: str) -> list[bytes]:
-        """Return the events for new text; before the first one, those that begin the message."""
+        """Return the events for new text, preceded once by the events that begin the message."""
         events = [] if self._has_begun else self._begin()
         if piece:
             self._text += piece

@@ -1,7 +1,7 @@
-"""The Responses API of OpenAI, for clients that know nothing else.
+"""The Responses API of OpenAI, for clients that support no other API.
 
 As for chat completions, a request is a task, and its answer the response. The id of a response is
-that of its run, so that `previous_response_id` names the session to continue.
+derived from its run, so that `previous_response_id` names the session to continue.
 """
 
 from collections.abc import Sequence
@@ -200,7 +200,7 @@ async def _previous(request: ResponseRequest) -> Run | None:
 
 
 async def _find_message(request: ResponseRequest, name: str) -> Run:
-    """Return the run that said a message.
+    """Return the run that wrote a message.
 
     Raises:
         NotFound: there is no such message of the caller.

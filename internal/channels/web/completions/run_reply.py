@@ -52,7 +52,7 @@ class RunReply:
         return await self._end(run, answer, rest)
 
     async def leave(self) -> None:
-        """Let the conversation go on from what was read."""
+        """Let the conversation continue from the text that the client has read."""
         await self._turn.leave()
 
     async def _end(self, run: Run, answer: str, rest: str) -> ReplyEnd:

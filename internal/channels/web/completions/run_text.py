@@ -27,7 +27,7 @@ class RunText:
     def __init__(
         self, request: ApiRequest[Any, Any], submitted: Submitted, start: Cursor | None = None
     ) -> None:
-        """Args: start is where the events begin; None for the first one of the run."""
+        """Args: start is the cursor before the events; None starts at the first one of the run."""
         self.run: Run | None = None
         """The run, once it is settled."""
         self._request, self._submitted, self._start = request, submitted, start
@@ -82,7 +82,7 @@ class RunText:
         return self._advance(self._text_so_far(item.event, payload))
 
     def _text_so_far(self, event: str, payload: dict[str, Any]) -> str:
-        """Return the text of a reply up to an event, as far as it is known."""
+        """Return the known text of a reply up to an event."""
         if event == _SUMMARY:
             return str(payload["content"])
         if event == _PARTIAL:
@@ -94,9 +94,9 @@ class RunText:
         return f"{self._reply}{payload['text']}"
 
     def _advance(self, text: str) -> str:
-        """Take the text of the current reply up to now, and return what has not been sent of it.
+        """Take the text of the current reply so far, and return its unsent part.
 
-        Blanks before it are not sent: the stored answer has none.
+        Leading blanks are not sent: the stored answer has none.
         """
         text = text.lstrip()
         new = text.removeprefix(self._reply)

@@ -1,4 +1,4 @@
-"""The transcript of a conversation: hashed to find its session, or told to a new one."""
+"""The transcript of a conversation: hashed to find its session, or sent to a new one."""
 
 import hashlib
 import re
@@ -22,23 +22,23 @@ _NAMES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 def transcript_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
-    """Return a hash of what a user and the assistant said.
+    """Return a hash of the messages of a user and the assistant.
 
-    Blanks do not count, nor what clients add to answers or leave out of them: thoughts, pictures,
-    calls of tools. Messages of the same role in a row count as one.
+    It ignores blanks, and parts that clients add to answers or omit: thoughts, pictures, tool
+    calls. Consecutive messages of the same role count as one.
 
     Args:
-        user: whom the program names as its user, "" for nobody.
+        user: the user that the program names, or "".
         messages: the messages.
     """
     return _hash(user, _spoken(messages))
 
 
 def loose_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
-    """Return a hash as `transcript_hash` does, whatever the last message of the user says.
+    """Return a hash as `transcript_hash` does, but without the text of the user's last message.
 
-    Programs add what they found in files and on the web to the last message alone, and send it
-    without that in the next request. "" if the answer is too short to tell conversations apart.
+    Programs add content of files and web pages to the last message alone, and send it without that
+    content in the next request. "" if the answer is too short to distinguish conversations.
     """
     return _loose(user, _spoken(messages))
 
@@ -46,7 +46,7 @@ def loose_hash(user: str, messages: Sequence[ConversationMessage]) -> str:
 def transcript_hashes(
     user: str, messages: Sequence[ConversationMessage], answers: Collection[str]
 ) -> set[str]:
-    """Return both hashes of messages with each of the answers that may come next, "" for none."""
+    """Return both hashes of messages with each possible next answer; "" means no answer."""
     said, hashes = _spoken(messages), set[str]()
     for answer in answers:
         whole = said.copy()
@@ -89,12 +89,12 @@ def run_hash(run_id: RunId) -> str:
 def prompt_with_transcript(
     earlier: Sequence[ConversationMessage], message: str, name: Callable[[SentFile], str]
 ) -> str:
-    """Return a message after a transcript of those before it, "" if there is none.
+    """Return a message preceded by a transcript of the earlier messages, "" if there is none.
 
     Args:
         earlier: the messages before it.
         message: the text of the message.
-        name: returns the name of a file of an earlier message, "" if it is not there.
+        name: returns the name of a file of an earlier message, "" if it is missing.
     """
     told = [text for each in earlier if (text := _told(each, name))]
     if not told:
@@ -113,7 +113,7 @@ def _plain(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return a text without its elements of thoughts. Those that do not end are left in it."""
+    """Return a text without its thinking elements. Unclosed elements are kept."""
     kept, start, endless = list[str](), 0, set[str]()
     for opening in _THOUGHTS.finditer(text):
         name = (opening[1] or opening[2]).lower()
@@ -147,10 +147,10 @@ def _shown(part: MessagePart, name: Callable[[SentFile], str]) -> str:
 def message_splits(
     messages: Sequence[ConversationMessage],
 ) -> Iterator[tuple[Sequence[ConversationMessage], Sequence[ConversationMessage]]]:
-    """Yield the ways to tell a history from the messages after it, the likeliest first.
+    """Yield the possible splits into a history and the messages after it, the likeliest first.
 
-    The last message is new; so are the ones before it that nobody answered, if the session does not
-    know them. A history without messages is none.
+    The last message is new; so are the unanswered ones before it, if the session does not know
+    them. A history has at least one message.
     """
     end = len(messages) - 1
     if end:

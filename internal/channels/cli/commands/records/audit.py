@@ -1,4 +1,4 @@
-"""`larkspur audit`: list who did what."""
+"""`larkspur audit`: list the recorded actions of people."""
 
 from argparse import Namespace
 

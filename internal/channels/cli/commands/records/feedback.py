@@ -1,4 +1,4 @@
-"""`larkspur feedback`: list what people think of the answers."""
+"""`larkspur feedback`: list the ratings and comments on answers."""
 
 from argparse import Namespace
 

@@ -1,4 +1,4 @@
-"""`larkspur files`: list the files that runs made, save one, and remove those that are unused."""
+"""`larkspur files`: list the files that runs made, save one, and remove unused ones."""
 
 import hashlib
 import os
@@ -65,7 +65,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
 
     async def work(client: GatewayClient) -> int:
         match args.action, args.rest:

@@ -35,13 +35,13 @@ _USAGE = (
 _PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 _MAX_COLUMNS = 4_000
 _PIPE_SECONDS, _SHOWN_SECONDS = 30, 5
-"""How often progress is a line where it is no terminal; it is told every 5 seconds."""
+"""Interval of progress lines without a terminal, and the interval of the reports themselves."""
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
 
 
 class _Prepared(NamedTuple):
-    """A server to add, and what its command needs, None for nothing."""
+    """A server to add, with the requirements of its command, or None without any."""
 
     name: str
     entry: Mapping[str, Any]
@@ -86,7 +86,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     is_whole = args.action in {"list", "serve"}
     prints = args.print_config is not None
     if (
@@ -151,7 +151,7 @@ def _serve(args: Namespace, context: CommandContext) -> int:
 
 
 def _print_entry(args: Namespace, context: CommandContext, output: CommandOutput) -> int:
-    """Print what a client needs to start `larkspur mcp serve`; without a name, list the clients.
+    """Print a client's entry that starts `larkspur mcp serve`; without a name, list the clients.
 
     Raises:
         CliExit: the client or the URL is unknown, or a path cannot be written into an entry.
@@ -237,7 +237,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
 def _needs(
     servers: McpAdmin, name: str, entry: Mapping[str, Any], context: CommandContext
 ) -> McpNeeds | None:
-    """Return what a command needs to start, after telling it.
+    """Print and return the unmet requirements of a command.
 
     Raises:
         CliExit: it cannot start.

@@ -43,7 +43,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     messages, output = context.messages, CommandOutput(Output(), args.json)
 
     async def work(client: GatewayClient) -> int:

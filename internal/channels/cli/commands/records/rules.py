@@ -26,7 +26,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     messages = context.messages
 
     async def work(client: GatewayClient) -> int:

@@ -57,7 +57,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     output = CommandOutput(Output(), args.json)
     show = _show_recording if args.recording else _show
 
@@ -86,7 +86,7 @@ def run(args: Namespace, context: CommandContext) -> int:
 
 
 async def _move(client: GatewayClient, written: str, host: str, output: CommandOutput) -> int:
-    """Move a session to a host, "" for any, and say what becomes of its files."""
+    """Move a session to a host, "" for any, and print the effect on its files."""
     session_id = await find_session(client, written)
     moved = await client.move(session_id, host)
     if output.as_json:
@@ -139,7 +139,7 @@ async def _export(
     *,
     as_json: bool,
 ) -> int:
-    """Write what `show` prints of a session to a new file."""
+    """Write the output of `show` for a session to a new file."""
     session_id = await find_session(client, written)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

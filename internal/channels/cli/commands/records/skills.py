@@ -45,7 +45,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     output = CommandOutput(Output(), args.json)
     if _is_wrong(args):
         raise CliExit(USAGE, _USAGE)
@@ -166,7 +166,7 @@ def _ask(reports: list[SkillReport], context: CommandContext) -> None:
 
 
 def _granted(report: SkillReport, context: CommandContext) -> list[str]:
-    """Ask about each rule and return those that a person grants."""
+    """Ask about each rule and return the granted ones."""
     offered = dict.fromkeys(rule for _, rule, _ in report.requested if rule)
     return [
         rule

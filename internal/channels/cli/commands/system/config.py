@@ -22,7 +22,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     settings, output = context.application().settings(args.config), CommandOutput(Output())
     if args.action == "path":
         output.line(str(settings.file or settings.home / "config.yaml"))

@@ -46,7 +46,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action.
+    """Execute the chosen action.
 
     Raises:
         CliExit: the arguments do not fit the action.

@@ -1,4 +1,4 @@
-"""`larkspur debug`: print what the model gets."""
+"""`larkspur debug`: print the input of the model."""
 
 from argparse import Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`larkspur models show` and `forget`: what the servers of models refused, and repaired calls."""
+"""`larkspur models show` and `forget`: learned refusals of model servers, and repaired calls."""
 
 from argparse import ArgumentParser, Namespace
 

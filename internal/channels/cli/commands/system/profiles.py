@@ -45,7 +45,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action.
+    """Execute the chosen action.
 
     Raises:
         CliExit: the profile is unknown or cannot be used, or its file exists.

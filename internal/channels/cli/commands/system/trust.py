@@ -31,7 +31,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     """Show the text, ask about it, and trust exactly this text.
 
     Raises:
-        CliExit: there is no such file, nobody agrees, or this cannot be stored.
+        CliExit: there is no such file, the person declines, or this cannot be stored.
     """
     path, output = Path(args.file), CommandOutput(Output())
     if not path.is_file():

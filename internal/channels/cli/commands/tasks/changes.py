@@ -1,4 +1,4 @@
-"""`larkspur tasks diff` and `apply`: what a subtask changed in its worktree."""
+"""`larkspur tasks diff` and `apply`: the changes of a subtask in its worktree."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`larkspur tasks`: list tasks, and take over what one changed in its worktree."""
+"""`larkspur tasks`: list tasks, and apply the worktree changes of one."""
 
 from argparse import Namespace
 
@@ -43,7 +43,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Do the action."""
+    """Execute the chosen action."""
     if (args.action == "list") != (args.id is None):
         raise CliExit(USAGE, _USAGE)
 

@@ -35,14 +35,14 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Show the task; the exit code says how it ended."""
+    """Show the task; the exit code is its outcome."""
     view = TranscriptView(MessageCatalog("repl", context.language), UNICODE)
     width, output = shutil.get_terminal_size((100, 24)).columns, Output()
 
     def take(batch: StreamBatch, task_id: str, run_id: str) -> tuple[bytes, bool]:
-        """Return what to print, and whether the task has ended.
+        """Return the output to print, and whether the task has ended.
 
-        Of the outermost task that is also what its subtasks do.
+        The output of the outermost task includes its subtasks.
         """
         lines, ended = b"", False
         for envelope in batch.envelopes:

@@ -20,7 +20,7 @@ MAX_CELL_WIDTH = 60
 
 @dataclass
 class SlashContext:
-    """What handlers work with. `set_theme` recolours the screen, `quit` ends the session."""
+    """Context of command handlers. `set_theme` recolours the screen, `quit` ends the session."""
 
     session: ReplSession
     folder: Path
@@ -74,7 +74,7 @@ class SlashContext:
         self.session.note(*align_columns(cells))
 
     def is_busy(self) -> bool:
-        """Return True, and say so, while a task of this session runs."""
+        """Return True, and print a note, while a task of this session runs."""
         if self.session.view.current is None:
             return False
         self.print_message("busy")

@@ -1,4 +1,4 @@
-"""Commands about the conversation and what the model sees of it."""
+"""Commands about the conversation and the model's view of it."""
 
 import base64
 
@@ -25,7 +25,7 @@ async def clear(context: SlashContext, _arguments: str) -> None:
 
 
 async def context_use(context: SlashContext, _arguments: str) -> None:
-    """Show what filled the context window at the last request."""
+    """Show the contents of the context window at the last request."""
     if not _print_use(context):
         return
     request, messages = context.session.view.request, context.session.messages
@@ -43,7 +43,7 @@ async def context_use(context: SlashContext, _arguments: str) -> None:
 
 
 def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ...]:
-    """Return a row: what it is, tokens, percent of the window and a bar."""
+    """Return a row: title, tokens, percent of the window and a bar."""
     view = context.session.view
     share = tokens / view.request.window
     percent = f"{share:.0%}" if not tokens or share >= _LEAST_SHARE else "<1%"
@@ -52,7 +52,7 @@ def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ..
 
 
 async def compact(context: SlashContext, _arguments: str) -> None:
-    """Say how the context is shortened, and how full it is."""
+    """Describe how the context is shortened, and the used part of it."""
     context.print_message("compact_automatic")
     _print_use(context)
 

@@ -49,7 +49,7 @@ class UnusableCommand(NamedTuple):
 def load_commands(
     folder: Path, taken: Collection[str]
 ) -> tuple[list[CustomCommand], list[UnusableCommand]]:
-    """Read the commands of a folder, in the order of their names, and what cannot be used.
+    """Read the commands of a folder, in the order of their names, and its unusable files.
 
     `taken` are the names that a command must not have.
     """

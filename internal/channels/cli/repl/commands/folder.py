@@ -13,9 +13,9 @@ _INSTRUCTIONS = "AGENTS.md"
 
 
 async def diff(context: SlashContext, arguments: str) -> None:
-    """Show the changes in the folder: those since the last commit, else those of this session.
+    """Show the changes in the folder since the last commit, else the changes of this session.
 
-    With the name of a file, what a run of this session changed in it.
+    With the name of a file, show the changes that a run of this session made in it.
     """
     session = context.session
     if arguments:

@@ -46,7 +46,7 @@ class _Output(asyncio.SubprocessProtocol):
         self.ended.set()
 
     def process_exited(self) -> None:
-        """The shell has exited; what it started in the background may still run."""
+        """Handle the exit of the shell; its background processes may still run."""
         self.exited.set()
 
     async def wait(self) -> str:
@@ -83,7 +83,7 @@ class ShellRunner:
             self.command, self._transport, self._stops = "", None, False
 
     def stop(self) -> bool:
-        """End the running command and what it started. Return False if none is running."""
+        """End the running command and its processes. Return False if none is running."""
         if self._transport is None:
             self._stops = bool(self.command)
             return self._stops
