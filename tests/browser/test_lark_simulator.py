@@ -53,7 +53,7 @@ def test_the_key_is_never_a_cookie_and_files_are_shown_with_it(
     page.locator("#chats button").first.click()
     page.get_by_label("Message", exact=True).fill("good morning")
     page.keyboard.press("Enter")
-    expect(page.locator("#messages").get_by_text("good morning")).to_be_visible()
+    expect(page.locator("#messages").get_by_text("good morning", exact=True)).to_be_visible()
     (tmp_path / "dot.png").write_bytes(PICTURE)
     (tmp_path / "notes.txt").write_text("three notes")
     page.locator("#file").set_input_files(tmp_path / "dot.png")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from internal.i18n.quantities import format_duration
 from tests.browser.gateway import LARKSPUR
 from tests.support.anthropic_server import Call, Reply, When
 from tests.support.page_in_browser import Open, Serve
@@ -16,11 +17,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 def used(count: int) -> dict[str, int]:
     return {"input_tokens": count, "output_tokens": 100}
-
-
-def duration(milliseconds: int) -> str:
-    """Return a time below ten seconds as the page writes it."""
-    return f"{milliseconds}ms" if milliseconds < 1_000 else f"{milliseconds / 1_000:.1f}s"
 
 
 def replies() -> list[Reply]:
@@ -73,7 +69,7 @@ def test_all_channels_show_the_same_totals_of_a_run_with_nested_subtasks(
 
     page = enter(gateway, viewport={"width": 1400, "height": 800})
     page.goto(f"{gateway.url}/sessions/{result['session_id']}")
-    took = duration(result["duration_ms"])
+    took = format_duration(result["duration_ms"] / 1_000)
     thread, panel = page.get_by_test_id("thread"), page.get_by_role("tabpanel")
     expect(thread.get_by_text(f"{took} · 12.4k in 600 out · $0.05")).to_be_visible()
     expect(panel.get_by_role("definition")).to_have_text(["12.4k", "600", "$0.05"])

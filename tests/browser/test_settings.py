@@ -210,7 +210,7 @@ def test_a_lark_app_is_checked_connected_and_disconnected(
         chat.locator("#chats button").first.click()
         chat.get_by_label("Message", exact=True).fill("good morning")
         chat.keyboard.press("Enter")
-        expect(chat.locator("#messages").get_by_text("good morning")).to_be_visible()
+        expect(chat.locator("#messages").get_by_text("good morning", exact=True)).to_be_visible()
         chat.close()
         expect(state).to_contain_text("Last event: ")
         accessible(page)
