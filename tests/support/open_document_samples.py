@@ -3,12 +3,9 @@
 from tests.support import documents
 
 _SCHEMA = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
-
-
 _NAMES = ("office", "text", "table", "draw", "style", "presentation")
-
-
 _SPACES = " ".join(f'xmlns:{name}="{_SCHEMA.format(name)}"' for name in _NAMES)
+_SPACES += ' xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:dc="http://purl.org/dc/elements/1.1/"'
 
 
 def open_document(kind: str, body: str, styles: str = "", manifest: str = "") -> bytes:

@@ -6,9 +6,7 @@ import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.open_document import read_odp, read_ods, read_odt
-from tests.support.open_document_samples import _SPACES, open_document
-
-_SPACES += ' xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+from tests.support.open_document_samples import open_document
 
 
 def test_a_text_is_markdown_with_its_notes_and_comments() -> None:
