@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyte import modes
+from wcwidth import wcwidth
 
 from internal.terminal_screen.screen import ROWS, OutputScreen, screen_text
 
 COLUMNS = 600
+WIDE = 2
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,8 @@ COLUMNS = 600
         ("old\n\x1b[H\x1b[2J\x1b[3Jnew", "new\n"),
         ("中文字\r国", "国文字"),
         ("中\rx", "x"),
+        ("中文\rx", "x 文"),
+        ("中文a\x1b[4Dx", " x文a"),
         ("ring\x07 nul\0 del\x7f", "ring nul del"),
         ("/ \b| \b- \b\\ \bdone", "/|-\\done"),
         ("50%\x1b[3D99%", "99%"),
@@ -61,8 +65,23 @@ def shown_by_pyte(output: str) -> list[str]:
     screen = pyte.HistoryScreen(COLUMNS, ROWS, history=100_000)
     screen.set_mode(modes.LNM)
     pyte.Stream(screen).feed(output)
-    history = ["".join(row[column].data for column in range(COLUMNS)) for row in screen.history.top]
-    return trimmed([*history, *screen.display])
+    rows = [*screen.history.top, *(screen.buffer[row] for row in range(screen.lines))]
+    return trimmed([text_of([row[column].data for column in range(COLUMNS)]) for row in rows])
+
+
+def text_of(cells: list[str]) -> str:
+    """Return the text of a row, in which half of a wide character is blank.
+
+    pyte leaves a half where the other one was overwritten: a wide character without the empty cell
+    that belongs to it, or the empty cell.
+    """
+    text, at = "", 0
+    while at < len(cells):
+        is_wide = cells[at] != "" and wcwidth(cells[at][0]) == WIDE
+        is_whole = is_wide and cells[at + 1 : at + 2] == [""]
+        text += cells[at] if is_whole or (cells[at] and not is_wide) else " "
+        at += 2 if is_whole else 1
+    return text
 
 
 def trimmed(rows: list[str]) -> list[str]:
