@@ -70,6 +70,7 @@ def nginx_below_path(site: ProxySite, gateway: Gateway) -> Generator[None]:
             process.terminate()
 
 
+@pytest.mark.slow
 @pytest.mark.needs("openssl", "nginx")
 def test_the_page_works_below_a_path_that_the_proxy_removes(
     serve: Serve, visit: Visit, tmp_path: Path

@@ -417,6 +417,7 @@ def paste(page: Page, given: JSHandle) -> None:
     )
 
 
+@pytest.mark.slow
 def test_files_are_dropped_anywhere_and_pasted(serve: Serve, enter: Open, shots: Path) -> None:
     page = enter(gateway := serve())
     dropped = carrying(page, "dropped.txt")
@@ -703,6 +704,7 @@ def test_the_file_of_the_first_example_of_the_readme_is_listed(serve: Serve, ent
     expect(row).to_have_text("notes.mdnew+3")
 
 
+@pytest.mark.slow
 def test_a_workspace_with_large_folders_and_odd_names_is_read_and_never_left(
     serve: Serve, script: Any, enter: Open
 ) -> None:

@@ -22,6 +22,7 @@ def refused(status: int, error: str, message: str, times: int | None = None) -> 
     return Fault("status", status=status, error=error, message=message, times=times)
 
 
+@pytest.mark.slow
 def test_notes_about_the_model_help_on_a_phone(
     serve: Serve, script: Any, enter: Open, shots: Path, tmp_path: Path
 ) -> None:

@@ -513,6 +513,7 @@ def test_the_waiting_page_lists_the_questions_of_all_sessions(
     assert [one["text"] for one in answers(gateway, second)] == ["red"]
 
 
+@pytest.mark.slow
 def test_hostile_questions_are_harmless_and_readable(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -10,6 +10,7 @@ from tests.support.page_in_browser import Open, Serve, accessible, send, status
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 
+@pytest.mark.slow
 def test_sessions_of_other_clients_appear_and_are_marked(
     serve: Serve, enter: Open, shots: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_task_uses_the_chosen_model_and_folder(
     expect(options).not_to_contain_text("project")
 
 
+@pytest.mark.slow
 def test_a_mode_stays_with_its_session_and_a_wider_one_is_marked(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -171,6 +171,7 @@ async def test_the_sdk_reads_its_messages_and_errors(server: ScriptedOpenAI) -> 
     assert error.value.response.headers["retry-after"] == "3"
 
 
+@pytest.mark.slow
 async def test_rules_give_the_same_reply_to_the_same_request_in_every_process(
     tmp_path: Path,
 ) -> None:
