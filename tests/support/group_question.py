@@ -13,11 +13,8 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply
 from tests.support.chat_settings import with_values
-from tests.support.lark_chats import card_of, open_questions
+from tests.support.lark_chats import TOUCH, card_of, open_questions
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
-
-TOUCH = Call("shell", {"command": "touch ran"})
-
 
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
 

@@ -1,6 +1,9 @@
 """A local HTTP server, a resolver and a fetcher for tests of web_fetch and web_search."""
 
 import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
 
 from internal.tools.http_client import Fetcher
 
@@ -68,3 +71,14 @@ def local_fetcher(names: FakeResolver | None = None, **more: object) -> Fetcher:
     """Return a fetcher that permits private networks and resolves the hosts of the tests."""
     resolver = names or FakeResolver(site_test=[["127.0.0.1"]], other_test=[["127.0.0.1"]])
     return Fetcher(allow_private_networks=True, resolver=resolver, **more)  # type: ignore[arg-type] # passed on as given
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[HttpSite]:
+    site = HttpSite()
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    site.port = server.sockets[0].getsockname()[1]
+    yield site
+    site.hold.set()
+    server.close()
+    await server.wait_closed()

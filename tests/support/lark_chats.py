@@ -1,9 +1,7 @@
 """Chats of a simulated Lark: people, cards, posts and files."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
@@ -14,6 +12,7 @@ from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway
+from tests.support.lark_runs import until
 
 ALONE = with_values(QUIET, auto_chat_context=False)
 
@@ -23,9 +22,6 @@ EAR = App(APP.app_id, APP.secret, hears_all=True)
 
 def post(*rows: list[dict[str, Any]], title: str = "") -> MessageDraft:
     return MessageDraft("post", {"title": title, "content": list(rows)})
-
-
-T = TypeVar("T")
 
 
 TOUCH = Call("shell", {"command": "touch ran"})
@@ -52,23 +48,19 @@ async def open_questions(
     gateway, stores = lark.core.services.gateway, lark.core.services.stores
     name = chat_name("lark", APP.app_id, (chat or lark.dm).chat_id)
 
-    async def found() -> list[QuestionRecord] | None:
-        open_ = await gateway.queries.open_questions(name)
+    open_: list[QuestionRecord] = []
+
+    async def are_shown() -> bool:
+        open_[:] = await gateway.queries.open_questions(name)
         keys = [f"{each.question.id}:asked" for each in open_]
         ids = [
             await lark.core.services.database.read(partial(stores.outbox.get_remote_id, key))
             for key in keys
         ]
-        return open_ if len(open_) == count and all(ids) else None
+        return len(open_) == count and all(ids)
 
-    return await until(lark, found)
-
-
-async def until(lark: LarkGateway, wanted: Callable[[], Awaitable[T | None]]) -> T:
-    async with asyncio.timeout(20):
-        while (found := await wanted()) is None:
-            await lark.sim.lark.changed_within(0.02)
-    return found
+    await until(lark, are_shown)
+    return open_
 
 
 async def card_of(lark: LarkGateway, asked: QuestionRecord) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from internal.agent.domain.chats import edit_id
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -14,6 +14,8 @@ from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, shown_text
+
+T = TypeVar("T")
 
 
 def user_texts(request: dict[str, Any]) -> list[str]:
@@ -42,10 +44,12 @@ async def handled(lark: LarkGateway, name: str) -> bool:
     return place is not None and place.status == "handled"
 
 
-async def until(lark: LarkGateway, holds: Callable[[], Awaitable[object]]) -> None:
+async def until(lark: LarkGateway, wanted: Callable[[], Awaitable[T | None]]) -> T:
+    """Return the first true value."""
     async with asyncio.timeout(20):
-        while not await holds():
+        while not (found := await wanted()):
             await lark.sim.lark.changed_within(0.02)
+    return found
 
 
 async def tasks(lark: LarkGateway) -> list[Task]:

@@ -5,7 +5,7 @@ from internal.channels.chat.transport import ChatEvent, ChatTransport, StoredEve
 
 
 class QueuedMessage:
-    """An accepted message. Its event is decoded and parsed once, by whoever needs it first.
+    """An accepted message. Its event is decoded and parsed once, at the first use.
 
     `is_begun`: its first attempt was counted when it was accepted, and is not made yet.
     """

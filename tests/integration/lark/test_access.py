@@ -17,8 +17,9 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Reply, Rules, When
 from tests.support.chat_settings import with_values
-from tests.support.lark_chats import TOUCH, card_of, code_for, needs, open_questions, results, until
+from tests.support.lark_chats import TOUCH, card_of, code_for, needs, open_questions, results
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
+from tests.support.lark_runs import until
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})

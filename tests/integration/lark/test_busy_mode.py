@@ -14,6 +14,7 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.database_files import MIGRATION_COMMITS
+from tests.support.lark_chats import TOUCH
 from tests.support.lark_gateway import (
     APP,
     QUIET,
@@ -36,7 +37,6 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
-TOUCH = Call("shell", {"command": "touch ran"})
 
 
 async def recall(lark: LarkGateway, message_id: str) -> None:

@@ -23,6 +23,7 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH
 from tests.support.lark_gateway import (
     APP,
     QUIET,
@@ -41,7 +42,6 @@ REVIEWED = with_values(OPERATORS, plan_review="always")
 COLOURS = Call("request_user", {"question": "Which colour?", "options": ["red", "green", "blue"]})
 MANY = Call("request_user", {**COLOURS.input, "multiple": True})
 OPEN = Call("request_user", {"question": "What is the password's hint?"})
-TOUCH = Call("shell", {"command": "touch ran"})
 WRITE = Call("write_file", {"path": "notes.md", "content": "line\n" * 3})
 
 

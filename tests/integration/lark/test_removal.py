@@ -13,11 +13,11 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.websocket.delivery import EventPush
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 from tests.support.lark_runs import PLANNED, handled, statuses, until, until_closed, until_statuses
-from tests.support.scripted_model import Call, Reply, Rules
+from tests.support.scripted_model import Reply, Rules
 
-TOUCH = Call("shell", {"command": "touch ran"})
 SILENT = with_values(QUIET, greeting=False)
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 

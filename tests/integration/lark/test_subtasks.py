@@ -14,6 +14,7 @@ from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.chat_settings import with_values
+from tests.support.lark_chats import TOUCH
 from tests.support.lark_gateway import (
     APP,
     QUIET,
@@ -26,7 +27,6 @@ from tests.support.scripted_model import When
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 SHOWN = with_values(ChatChannelSettings(), access=ChatAccess(operate=("*",)))
-TOUCH = Call("shell", {"command": "touch ran"})
 
 
 def when(last_user: str, results: int = 0) -> When:

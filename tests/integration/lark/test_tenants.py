@@ -10,13 +10,12 @@ from internal.settings.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import TENANT, Json
 from internal.simulators.lark.simulator import LarkSim
-from tests.support.anthropic_server import Call, Reply
+from tests.support.anthropic_server import Reply
 from tests.support.chat_settings import with_values
-from tests.support.lark_chats import card_of, needs, open_questions
+from tests.support.lark_chats import TOUCH, card_of, needs, open_questions
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway
 
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
-TOUCH = Call("shell", {"command": "touch ran"})
 FOREIGN = [{"tenant_key": "tk_other"}, {"app_id": "cli_other"}, {"tenant_key": ""}, {"app_id": ""}]
 REFUSED = "events of another app or tenant are refused"
 

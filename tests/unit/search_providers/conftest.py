@@ -1,5 +1,5 @@
 """Fixtures for the search providers."""
 
-from tests.support.site_fixture import site
+from tests.support.http_site import site
 
 __all__ = ["site"]

@@ -66,7 +66,7 @@ class RunPreparer:
     """Builds the first Turn of a run.
 
     Args:
-        messages: what is known of the sessions that were used last.
+        messages: the messages of recently used sessions.
         isolated: whether commands are isolated.
         files_are_local: whether the folders of sessions and skills are on local disks.
     """
